@@ -1,0 +1,119 @@
+"""bpk_lite: the Python home of Burn's checkpoints.
+
+Reads and writes burnpack (``.bpk``) files byte for byte as Burn does::
+
+    import bpk_lite as bpk
+
+    bpk.save_file({"fc.weight": weight}, "model.bpk", metadata={"task": "mnist"})
+    tensors = bpk.load_file("model.bpk")  # views over the mapped file, nothing copied
+    with bpk.open("model.bpk") as pack:  # lazily
+        first_rows = pack["fc.weight"][:10]
+
+Importing it imports numpy and cbor2 and touches no file.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from bpk_lite._verbs import load, load_file, open, save, save_file
+from bpk_lite.pack import (
+    AlreadyExists,
+    BpkError,
+    BytesSource,
+    ByteSink,
+    ByteSource,
+    DependencyError,
+    DType,
+    Entry,
+    FormatError,
+    Header,
+    InvalidHeader,
+    InvalidMagicNumber,
+    InvalidVersion,
+    LimitError,
+    Limits,
+    MetadataDeserializationError,
+    MetadataSerializationError,
+    ParamId,
+    Plan,
+    PlanError,
+    ProviderError,
+    QuantScheme,
+    Reader,
+    ReadError,
+    RecordError,
+    Scalar,
+    Tensor,
+    TensorBytesSizeMismatch,
+    TensorClosedError,
+    TensorNotFound,
+    TruncatedError,
+    ValidationError,
+    WriteError,
+    Writer,
+)
+
+if TYPE_CHECKING:
+    from bpk_lite import desktop, inspect, nn, pack
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyExists",
+    "BpkError",
+    "ByteSink",
+    "ByteSource",
+    "BytesSource",
+    "DType",
+    "DependencyError",
+    "Entry",
+    "FormatError",
+    "Header",
+    "InvalidHeader",
+    "InvalidMagicNumber",
+    "InvalidVersion",
+    "LimitError",
+    "Limits",
+    "MetadataDeserializationError",
+    "MetadataSerializationError",
+    "ParamId",
+    "Plan",
+    "PlanError",
+    "ProviderError",
+    "QuantScheme",
+    "ReadError",
+    "Reader",
+    "RecordError",
+    "Scalar",
+    "Tensor",
+    "TensorBytesSizeMismatch",
+    "TensorClosedError",
+    "TensorNotFound",
+    "TruncatedError",
+    "ValidationError",
+    "WriteError",
+    "Writer",
+    "desktop",
+    "inspect",
+    "load",
+    "load_file",
+    "nn",
+    "open",
+    "pack",
+    "save",
+    "save_file",
+]
+
+_SUBMODULES = frozenset({"desktop", "inspect", "nn", "pack"})
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part of the package when it is first named: ``bpk_lite.nn``."""
+    if name in _SUBMODULES:
+        import importlib
+
+        return importlib.import_module(f"bpk_lite.{name}")
+    raise AttributeError(f"module 'bpk_lite' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,18 @@
+"""The one door from the portable layers to files (design.md).
+
+`Reader.from_file`, `Plan.write_to_file` and their like exist wherever a file system does, so that a
+user types one import. They call `desktop`, which imports `bpk_lite.desktop` by name when first
+asked. Nothing else in the portable layers knows that files exist.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__ = ["desktop"]
+
+
+def desktop() -> Any:
+    """Return the module `bpk_lite.desktop`, imported at the first call."""
+    return importlib.import_module("bpk_lite.desktop")

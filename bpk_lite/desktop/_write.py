@@ -1,0 +1,93 @@
+"""Write a plan to a file, atomically or in place."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from bpk_lite.desktop._atomic import ScratchFile, already_exists, write_error
+from bpk_lite.desktop._paths import AnyPath, writing_path
+from bpk_lite.pack import PlanError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bpk_lite.pack import Plan
+
+__all__ = ["write_atomic", "write_in_place"]
+
+
+def write_atomic(
+    plan: Plan,
+    path: AnyPath,
+    *,
+    overwrite: bool = True,
+    extension: bool = True,
+    durable: bool = True,
+) -> Path:
+    """Write `plan` to a scratch sibling and publish it; see `Plan.write_to_file`."""
+    destination = writing_path(path, extension=extension)
+    if not overwrite and os.path.lexists(destination):
+        raise already_exists(destination)
+    with ScratchFile(destination) as scratch:
+        _write(plan, scratch.file, scratch.path)
+        scratch.commit(overwrite=overwrite, durable=durable)
+    return destination
+
+
+def write_in_place(
+    plan: Plan, path: AnyPath, *, overwrite: bool = True, extension: bool = True
+) -> Path:
+    """Write `plan` straight into the destination; see `Plan.write_to_file_in_place`."""
+    destination = writing_path(path, extension=extension)
+    _refuse_own_source(plan, destination)
+    try:
+        file = open(destination, "wb" if overwrite else "xb", buffering=1 << 20)  # noqa: SIM115
+    except FileExistsError as error:
+        raise already_exists(destination) from error
+    except OSError as error:
+        raise write_error(destination, error) from error
+    try:
+        _write(plan, file, destination)
+    except BaseException:
+        _close_quietly(file)
+        raise
+    try:
+        file.close()
+    except OSError as error:
+        raise write_error(destination, error) from error
+    return destination
+
+
+def _write(plan: Plan, file: Any, path: Path) -> None:
+    """Write all buffers; tell a failing destination from a failing provider."""
+    for buffer in plan.buffers():
+        try:
+            file.write(buffer)
+        except OSError as error:
+            raise write_error(path, error) from error
+    try:
+        file.flush()
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
+def _close_quietly(file: Any) -> None:
+    try:
+        file.close()
+    except OSError:
+        pass  # the first error is the one to report
+
+
+def _refuse_own_source(plan: Plan, destination: Path) -> None:
+    """Refuse to truncate a file that the plan's own tensors are still to be read from (C108)."""
+    try:
+        status = os.stat(destination)
+    except OSError:
+        return
+    for tensor in plan.tensors:
+        if getattr(tensor.source, "identity", None) == (status.st_dev, status.st_ino):
+            raise PlanError(
+                f"tensor {tensor.name!r} lies in {destination} itself, which writing in place "
+                "would truncate before it is read; use write_to_file, or load copies first"
+            )

@@ -1,0 +1,122 @@
+"""Where a tensor's bytes are: in memory, in a window of a source, or still to be made.
+
+All three answer the same two questions: a range of the bytes, and all of them in pieces. A piece is
+valid until the next one is asked for, so whoever writes holds one piece at a time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from bpk_lite.pack._source import byte_view
+
+if TYPE_CHECKING:
+    from bpk_lite.pack._source import ByteSource
+
+__all__ = ["WINDOW", "Data", "Deferred", "Provider", "Resident", "Window", "array_bytes"]
+
+WINDOW = 8 << 20
+"""Bytes that are read and written at once (C99)."""
+
+Provider: TypeAlias = Callable[[], Any]
+"""Called without arguments; returns a buffer or array, or an iterator of them."""
+
+
+class Data(Protocol):
+    """The bytes of one tensor."""
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Return a read-only view of a range. No copy where the bytes are in memory."""
+        ...
+
+    def pieces(self) -> Iterator[memoryview]:
+        """Yield all bytes in order, in read-only views of at most a window where possible."""
+        ...
+
+
+class Resident:
+    """Bytes in hand: a buffer, or an array of any stride and byte order, kept by reference."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def read(self, offset: int, length: int) -> memoryview:
+        return array_bytes(self._held)[offset : offset + length]
+
+    def pieces(self) -> Iterator[memoryview]:
+        yield array_bytes(self._held)
+
+
+class Window:
+    """A range of a source."""
+
+    __slots__ = ("length", "offset", "source")
+
+    def __init__(self, source: ByteSource, offset: int, length: int) -> None:
+        self.source = source
+        self.offset = offset
+        self.length = length
+
+    def read(self, offset: int, length: int) -> memoryview:
+        return self.source.read_at(self.offset + offset, length)
+
+    def pieces(self) -> Iterator[memoryview]:
+        for offset in range(0, self.length, WINDOW):
+            yield self.read(offset, min(WINDOW, self.length - offset))
+
+
+class Deferred:
+    """Bytes that a provider makes, anew at each request; nothing is cached (C98)."""
+
+    __slots__ = ("_provider",)
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    def read(self, offset: int, length: int) -> memoryview:
+        pieces = list(self.pieces())
+        whole = pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces)).toreadonly()
+        return whole[offset : offset + length]
+
+    def pieces(self) -> Iterator[memoryview]:
+        made = self._provider()
+        if _is_piece(made):
+            made = (made,)
+        elif not isinstance(made, Iterable):
+            raise TypeError(
+                f"a provider returns a buffer, an array or an iterator of them, "
+                f"not {type(made).__name__}"
+            )
+        for piece in made:
+            yield array_bytes(piece)
+
+
+def _is_piece(made: Any) -> bool:
+    if hasattr(made, "__array__") or hasattr(made, "__dlpack__"):
+        return True
+    try:
+        memoryview(made)
+    except TypeError:
+        return False
+    return True
+
+
+def array_bytes(held: Any) -> memoryview:
+    """Return the bytes of a buffer or array as they stand in a file: row-major, little-endian.
+
+    Copies only what is strided or big-endian. Goes by a byte view, never by a buffer of the dtype,
+    because bfloat16 has none.
+    """
+    if not isinstance(held, np.ndarray):
+        if not hasattr(held, "__array__"):
+            return byte_view(held)
+        held = np.asarray(held)
+    if held.dtype.byteorder == ">" or (held.dtype.byteorder == "=" and sys.byteorder == "big"):
+        held = held.astype(held.dtype.newbyteorder("<"))
+    return byte_view(np.ascontiguousarray(held).reshape(-1).view(np.uint8))

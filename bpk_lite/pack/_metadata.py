@@ -1,0 +1,400 @@
+"""From the metadata's CBOR to checked values, and back.
+
+The wanted operations are: check all descriptors at open, as Burn does (C75), and hand out one at a
+time, later. For 100 000 tensors making an object for each costs more than decoding the CBOR, so
+the decoded maps are kept as they are, checked by one plain loop, and turned into an `Entry` when
+somebody asks. The loop passes what is common (a plain dtype, the fields Burn writes); whatever
+looks unusual goes to `_check`, which is slow, exact and the only place that words a complaint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import cbor2
+
+from bpk_lite.pack._cbor import Float, decode, encode
+from bpk_lite.pack._dtype import PLAIN_BY_NAME, DType
+from bpk_lite.pack._errors import (
+    LimitError,
+    MetadataDeserializationError,
+    TruncatedError,
+    ValidationError,
+)
+from bpk_lite.pack._header import HEADER_SIZE
+from bpk_lite.pack._limits import U64_MAX
+from bpk_lite.pack._param_id import ParamId
+from bpk_lite.pack._quant import MAX_BLOCK_RANK, QuantScheme
+from bpk_lite.pack._scalar import Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bpk_lite.pack._header import Header
+    from bpk_lite.pack._limits import Limits
+
+__all__ = ["Entry", "Metadata", "needed_bytes"]
+
+_ITEM_SIZES = {name: dtype.itemsize for name, dtype in PLAIN_BY_NAME.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the metadata says of one tensor.
+
+    Attributes:
+        name: any text, unique in the pack.
+        dtype: element type.
+        shape: dimensions, outermost first; ``()`` for a single number.
+        start: offset of the first byte, from the start of the data section.
+        end: offset behind the last byte.
+        param_id: identity of the parameter, or None.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    start: int
+    end: int
+    param_id: ParamId | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in the data section."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The checked metadata of a pack.
+
+    Attributes:
+        descriptors: tensor name to descriptor, in ascending byte order of the names.
+        text: user metadata, text to text.
+        scalars: typed scalars.
+    """
+
+    descriptors: Mapping[str, dict[str, Any]]
+    text: Mapping[str, str]
+    scalars: Mapping[str, Scalar]
+
+    @classmethod
+    def parse(
+        cls, blob: bytes, *, header: Header, size: int, source: str, limits: Limits
+    ) -> Metadata:
+        """Decode and check the metadata of a pack of `size` bytes, in the order of C75.
+
+        Raises:
+            MetadataDeserializationError: the CBOR, or a field of the wrong type.
+            ValidationError: ranges, and lengths against shape and dtype; the first by name.
+            LimitError, TruncatedError: which are validation errors too.
+        """
+        try:
+            top = decode(blob, depth=limits.depth)
+            if type(top) is not dict:
+                _wrong("metadata", top, "a map")
+            _fields("metadata", top, ("tensors",))
+            descriptors = _dictionary("tensors", top["tensors"])
+            text = _dictionary("metadata", top.get("metadata", {}))
+            for key, value in text.items():
+                if type(value) is not str:
+                    _wrong(f"metadata[{key!r}]", value, "text")
+            scalars = {
+                key: _scalar(f"scalars[{key!r}]", value)
+                for key, value in _dictionary("scalars", top.get("scalars", {})).items()
+            }
+            if len(descriptors) > limits.tensors:
+                raise LimitError(f"{len(descriptors)} tensors; the limit is {limits.tensors}")
+            largest = check_descriptors(descriptors, header.data_start, limits)
+            if descriptors:
+                _check_size(header, largest, size)
+        except (MetadataDeserializationError, ValidationError) as error:
+            raise type(error)(f"{source}: {error}") from error.__cause__
+        return cls(descriptors, text, scalars)
+
+    def entry(self, name: str) -> Entry:
+        """Return the entry of a tensor, which has passed the checks. Raises KeyError."""
+        raw = self.descriptors[name]
+        start, end = raw["data_offsets"]
+        param_id = raw.get("param_id")
+        return Entry(
+            name,
+            _dtype("dtype", raw["dtype"]),
+            tuple(raw["shape"]),
+            start,
+            end,
+            None if param_id is None or param_id is cbor2.undefined else ParamId(param_id),
+        )
+
+    def entries(self) -> list[Entry]:
+        """Return all entries in the order of their data; of equal starts, empty tensors first."""
+        return sorted(map(self.entry, self.descriptors), key=lambda entry: (entry.start, entry.end))
+
+    @staticmethod
+    def encode(
+        entries: Iterable[Entry], text: Mapping[str, str], scalars: Mapping[str, Scalar]
+    ) -> bytes:
+        """Return the CBOR that Burn writes for the same content (C20 to C33)."""
+        top: dict[str, Any] = {
+            "tensors": {
+                entry.name: _descriptor(entry)
+                for entry in sorted(entries, key=lambda entry: entry.name)
+            }
+        }
+        if text:
+            top["metadata"] = dict(sorted(text.items()))
+        if scalars:
+            top["scalars"] = {
+                key: {
+                    scalar.kind: Float(scalar.value) if scalar.kind == "Float" else scalar.value
+                }
+                for key, scalar in sorted(scalars.items())
+            }
+        return encode(top)
+
+
+def needed_bytes(dtype: DType, shape: Iterable[int]) -> int | None:
+    """Return the bytes that elements of `dtype` in `shape` take, as Burn computes it (C123, C126).
+
+    The product goes from left to right in u64 and overflow anywhere is failure: None. So
+    ``[0, 2^64 - 1, 2^64 - 1]`` needs no bytes and ``[2^64 - 1, 2, 0]`` cannot be.
+    """
+    assert dtype.itemsize is not None
+    count = 1
+    for dim in shape:
+        count *= dim
+        if count > U64_MAX:
+            return None
+    count *= dtype.itemsize
+    return None if count > U64_MAX else count
+
+
+def check_length(name: str, dtype: DType, shape: tuple[int, ...], nbytes: int) -> str | None:
+    """Say how `nbytes` contradicts shape and dtype; None if it does not. QFloat is exempt (C123)."""
+    if dtype.kind == "quantized":
+        return None
+    needed = needed_bytes(dtype, shape)
+    if needed == nbytes:
+        return None
+    found = "more than 64 bits can count" if needed is None else f"{needed} bytes"
+    return (
+        f"tensor {name!r} declares {nbytes} bytes, but {dtype} of shape {list(shape)} needs {found}"
+    )
+
+
+def check_descriptors(raw: dict[str, Any], data_start: int, limits: Limits) -> int:
+    """Check all descriptors in ascending order of name; return the largest end offset.
+
+    `raw` is left in that order. Code points sort like their UTF-8 bytes, so `sorted` is C21's order.
+    """
+    names = sorted(raw)
+    if names != list(raw):
+        items = [(name, raw[name]) for name in names]
+        raw.clear()
+        raw.update(items)
+    largest = 0
+    tensor_limit = limits.tensor_bytes
+    end_limit = U64_MAX - data_start
+    size_of = _ITEM_SIZES.get
+    for name, fields in raw.items():
+        try:
+            shape = fields["shape"]
+            offsets = fields["data_offsets"]
+            start, end = offsets
+            needed = size_of(fields["dtype"])
+            param_id = fields.get("param_id")
+            if (
+                needed is not None
+                and type(shape) is list
+                and type(offsets) is list
+                and type(start) is int
+                and type(end) is int
+                and len(fields) == (3 if param_id is None else 4)
+                and (param_id is None or (type(param_id) is int and 0 <= param_id <= U64_MAX))
+            ):
+                for dim in shape:
+                    if type(dim) is not int or dim <= 0:
+                        break
+                    needed *= dim
+                else:
+                    # dimensions are positive, so no intermediate product exceeded the last one
+                    if needed == end - start <= tensor_limit and 0 <= start and end <= end_limit:
+                        if end > largest:
+                            largest = end
+                        continue
+        except (TypeError, KeyError, ValueError, AttributeError):
+            pass  # `_check` says what is wrong
+        end = _check(name, fields, end_limit, tensor_limit)
+        largest = max(largest, end)
+    return largest
+
+
+def _check(name: str, raw: Any, end_limit: int, tensor_limit: int) -> int:
+    """Check one descriptor, slowly and in words; return its end offset."""
+    where = f"tensors[{name!r}]"
+    if type(raw) is not dict:
+        _wrong(where, raw, "a map")
+    _fields(where, raw, ("dtype", "shape", "data_offsets"))
+    dtype = _dtype(f"{where}.dtype", raw["dtype"])
+    shape = raw["shape"]
+    if type(shape) is not list:
+        _wrong(f"{where}.shape", shape, "an array")
+    for axis, dim in enumerate(shape):
+        _unsigned(f"{where}.shape[{axis}]", dim)
+    offsets = raw["data_offsets"]
+    if type(offsets) is not list or len(offsets) != 2:
+        _wrong(f"{where}.data_offsets", offsets, "an array of two offsets")
+    start, end = (_unsigned(f"{where}.data_offsets[{i}]", x) for i, x in enumerate(offsets))
+    param_id = raw.get("param_id")
+    if param_id is not None and param_id is not cbor2.undefined:
+        _unsigned(f"{where}.param_id", param_id)
+    if max(start, end) > end_limit:
+        raise ValidationError(f"tensor {name!r} lies at {start} to {end}, beyond 64 bits")
+    if end < start:
+        raise ValidationError(f"tensor {name!r} ends at {end}, before its start at {start}")
+    if end - start > tensor_limit:
+        raise LimitError(f"tensor {name!r} has {end - start} bytes; the limit is {tensor_limit}")
+    complaint = check_length(name, dtype, tuple(shape), end - start)
+    if complaint is not None:
+        raise ValidationError(complaint)
+    return end
+
+
+def _check_size(header: Header, largest: int, size: int) -> None:
+    """Check that the file reaches to the end of its last tensor, padding included (C77)."""
+    needed = header.data_start + largest
+    if size >= needed:
+        return
+    if HEADER_SIZE + header.metadata_size + largest == size:
+        raise TruncatedError(
+            f"an unaligned pack, as Burn 0.19 wrote them: its {size} bytes end where its tensors "
+            "would if they followed the metadata directly; open and save it with Burn 0.20 or 0.21"
+        )
+    raise TruncatedError(
+        f"{size} bytes, but the tensors end at {needed}: {needed - size} are missing; "
+        "was the save or the download interrupted?"
+    )
+
+
+def _descriptor(entry: Entry) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "dtype": entry.dtype.to_cbor(),
+        "shape": entry.shape,
+        "data_offsets": (entry.start, entry.end),
+    }
+    if entry.param_id is not None:
+        fields["param_id"] = int(entry.param_id)
+    return fields
+
+
+def _dtype(where: str, raw: Any) -> DType:
+    if type(raw) is str:
+        found = PLAIN_BY_NAME.get(raw)
+        if found is not None:
+            return found
+    elif type(raw) is dict and len(raw) == 1:
+        ((variant, payload),) = raw.items()
+        if variant == "Bool" and payload in ("Native", "U8", "U32"):
+            return DType("Bool", payload)
+        if variant == "QFloat" and type(payload) is dict:
+            return DType.quantized(_scheme(f"{where}.QFloat", payload))
+    _wrong(where, raw, f"one of {', '.join(PLAIN_BY_NAME)}, a Bool with a store, or a QFloat")
+
+
+def _scheme(where: str, raw: dict[Any, Any]) -> QuantScheme:
+    _fields(where, raw, ("value", "store", "mode"))
+    store, packed_dim = raw["store"], None
+    if type(store) is dict and len(store) == 1:
+        ((store, packed_dim),) = store.items()
+        _unsigned(f"{where}.store", packed_dim)
+        if store == "Native":
+            _wrong(f"{where}.store", raw["store"], "Native without a payload")
+    elif store != "Native":
+        _wrong(f"{where}.store", store, "Native, or PackedNative or PackedU32 with a dimension")
+    tensor, block = (_optional(raw, key) for key in ("tensor", "block"))
+    sizes = storage = block_dtype = None
+    if block is not None:
+        if type(block) is not dict:
+            _wrong(f"{where}.block", block, "a map")
+        _fields(f"{where}.block", block, ("size", "dtype"))
+        block_dtype = block["dtype"]
+        sizes, storage = _block_size(f"{where}.block.size", block["size"])
+    unknown = raw.keys() - {"value", "store", "mode", "tensor", "block"}
+    try:
+        return QuantScheme(
+            raw["value"],
+            store,
+            packed_dim,
+            raw["mode"],
+            tensor,
+            sizes,
+            block_dtype,
+            storage,
+            foreign=cbor2.dumps(raw) if unknown else None,
+        )
+    except (ValueError, TypeError) as error:
+        raise MetadataDeserializationError(f"{where}: {error}") from error
+
+
+def _block_size(where: str, raw: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if type(raw) is not dict:
+        _wrong(where, raw, "a map")
+    _fields(where, raw, ("storage", "len"))
+    storage, length = raw["storage"], raw["len"]
+    if type(storage) is not list or len(storage) != MAX_BLOCK_RANK:
+        _wrong(f"{where}.storage", storage, "an array of five numbers")
+    for item in (*storage, length):
+        if _unsigned(where, item) > 255:
+            _wrong(where, item, "0 to 255")
+    if length > MAX_BLOCK_RANK:
+        _wrong(f"{where}.len", length, "0 to 5")
+    return tuple(storage[:length]), tuple(storage)
+
+
+def _scalar(where: str, raw: Any) -> Scalar:
+    if type(raw) is not dict or len(raw) != 1:
+        _wrong(where, raw, "a map of one entry: Int, UInt, Float or Bool")
+    ((kind, value),) = raw.items()
+    try:
+        return Scalar(kind, value)
+    except (ValueError, TypeError) as error:
+        raise MetadataDeserializationError(f"{where}: {error}") from error
+
+
+def _optional(raw: dict[Any, Any], key: str) -> Any:
+    """Return a field that may be absent, null or undefined (C47)."""
+    value = raw.get(key)
+    return None if value is cbor2.undefined else value
+
+
+def _unsigned(where: str, raw: Any) -> int:
+    if type(raw) is not int or not 0 <= raw <= U64_MAX:
+        _wrong(where, raw, "an integer of 0 to 2^64 - 1")
+    return cast("int", raw)
+
+
+def _fields(where: str, raw: dict[Any, Any], required: tuple[str, ...]) -> None:
+    _text_keys(where, raw)
+    missing = [name for name in required if name not in raw]
+    if missing:
+        raise MetadataDeserializationError(f"{where}: no field {' and no field '.join(missing)}")
+
+
+def _dictionary(where: str, raw: Any) -> dict[str, Any]:
+    if type(raw) is not dict:
+        _wrong(where, raw, "a map")
+    _text_keys(where, raw)
+    return cast("dict[str, Any]", raw)
+
+
+def _text_keys(where: str, raw: dict[Any, Any]) -> None:
+    if not set(map(type, raw)) <= {str}:
+        key = next(key for key in raw if type(key) is not str)
+        _wrong(f"{where}: the key", key, "text")
+
+
+def _wrong(where: str, found: Any, expected: str) -> NoReturn:
+    shown = repr(found)
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    raise MetadataDeserializationError(f"{where} is {shown}, expected {expected}")
