@@ -18,9 +18,9 @@ from bpk_lite._verbs import load, load_file, open, save, save_file
 from bpk_lite.pack import (
     AlreadyExists,
     BpkError,
-    BytesSource,
     ByteSink,
     ByteSource,
+    BytesSource,
     DependencyError,
     DType,
     Entry,

@@ -14,7 +14,7 @@ from bpk_lite.inspect import tree
 from bpk_lite.pack._format import human_bytes, safe_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from bpk_lite.inspect import Finding, Node, Summary
 
@@ -34,7 +34,9 @@ def _console() -> Console:
 
 def _text(value: object, style: str = "") -> Text:
     shown = safe_text(str(value))
-    return Text(shown if len(shown) <= _LONG else f"{shown[:_LONG]}… ({len(shown)} characters)", style)
+    if len(shown) > _LONG:
+        shown = f"{shown[:_LONG]}… ({len(shown)} characters)"
+    return Text(shown, style)
 
 
 def _table(*columns: tuple[str, str]) -> Table:
@@ -49,7 +51,8 @@ def show_summary(summary: Summary, *, as_tree: bool) -> None:
     console = _console()
     console.print(_text(summary.name, "bold"))
     console.print(
-        f"burnpack version {summary.version}, {human_bytes(summary.size)} ({summary.size:,} bytes); "
+        f"burnpack version {summary.version}, "
+        f"{human_bytes(summary.size)} ({summary.size:,} bytes); "
         f"metadata {summary.metadata_size:,} bytes, data from {summary.data_start:,}"
     )
     if summary.metadata:
@@ -117,10 +120,11 @@ def _label(node: Node) -> Text:
     return label
 
 
-def show_findings(file: str, findings: Iterable[Finding]) -> None:
+def show_findings(file: str, findings: Sequence[Finding]) -> None:
     """Print what `verify` found, a line each, or that there is nothing."""
     console = _console()
-    count = 0
-    for count, finding in enumerate(findings, 1):
+    for finding in findings:
         console.print(Text.assemble((finding.code, "yellow"), "  ", _text(finding.message)))
-    console.print(_text(f"{file}: {count or 'nothing'} odd{'' if count != 1 else ' thing'}"))
+    count = len(findings)
+    found = "one odd thing" if count == 1 else f"{count or 'no'} odd things"
+    console.print(_text(f"{file}: {found}"))

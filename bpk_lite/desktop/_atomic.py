@@ -1,10 +1,10 @@
 """A file that appears whole or not at all (C109 to C117, C130, C131).
 
-The bytes go to a scratch sibling: same directory, exclusively created, never through a symlink. A
-commit syncs it, gives it the destination's mode, renames it and syncs the directory. It is made with
-the final mode from the start, so a private checkpoint is not readable by others while it is written
-(Burn's is, C113). Dropped without commit, the scratch file is removed; a kill leaves it, named so
-that one can tell: ``<name>.<pid>-<n>.tmp``.
+The bytes go to a scratch sibling: same directory, exclusively created, never through a symlink.
+A commit syncs it, gives it the destination's mode, renames it and syncs the directory. It is made
+with the final mode from the start, so a private checkpoint is not readable by others while it is
+written (Burn's is, C113). Dropped without commit, the scratch file is removed; a kill leaves it,
+named so that one can tell: ``<name>.<pid>-<n>.tmp``.
 """
 
 from __future__ import annotations

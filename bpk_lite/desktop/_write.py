@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -73,10 +74,8 @@ def _write(plan: Plan, file: Any, path: Path) -> None:
 
 
 def _close_quietly(file: Any) -> None:
-    try:
+    with contextlib.suppress(OSError):  # the first error is the one to report
         file.close()
-    except OSError:
-        pass  # the first error is the one to report
 
 
 def _refuse_own_source(plan: Plan, destination: Path) -> None:

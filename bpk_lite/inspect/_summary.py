@@ -84,7 +84,7 @@ class Summary:
         return dict(sorted(totals.items(), key=lambda item: -item[1][1]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary as JSON can hold it: infinities and NaN are text, ids stay integers."""
+        """Return the summary as JSON can hold it: infinities and NaN as text, ids as integers."""
         return {
             "name": self.name,
             "size": self.size,
@@ -107,7 +107,7 @@ class Summary:
 
 
 def _plain(value: float) -> float | str:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    return value if math.isfinite(value) else str(value)
 
 
 def summarize(pack: Reader) -> Summary:

@@ -129,7 +129,7 @@ def _quantized(entries: list[Entry]) -> Iterator[Finding]:
 def _ids(entries: list[Entry]) -> Iterator[Finding]:
     """Report ids that several parameters share.
 
-    The states of one parameter in an optimizer record do too, and carry the id in their names (R44).
+    The states of one parameter in an optimizer record do too, with the id in their names (R44).
     """
     names = defaultdict(list)
     for entry in entries:

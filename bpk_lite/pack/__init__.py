@@ -1,8 +1,8 @@
 """The burnpack container: bytes in, bytes out (container.md).
 
 Reading goes ``buffer or source -> Header -> CBOR -> checked Metadata -> Reader -> Tensor``, writing
-``Tensors -> Writer -> Plan -> buffers -> bytes, buffer, file or sink``. Nothing here touches a file;
-the few names that take a path ask `bpk_lite.desktop` for it.
+``Tensors -> Writer -> Plan -> buffers -> bytes, buffer, file or sink``. Nothing here touches a
+file; the few names that take a path ask `bpk_lite.desktop` for it.
 """
 
 from bpk_lite.pack._data import WINDOW

@@ -23,7 +23,8 @@ __all__ = ["Float", "decode", "encode"]
 
 # every tag that cbor2 gives a meaning; all others reach the tag hook
 _TAGS = (
-    0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261, 1004, 43000, 55799,
+    0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261, 1004, 43000,
+    55799,
 )  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def _refuse(*_: Any) -> Any:
     raise _TagError("tags are not used in burnpack metadata")
 
 
-_REFUSE_TAGS = dict.fromkeys(_TAGS, _refuse)
+_REFUSE_TAGS: dict[int, Any] = dict.fromkeys(_TAGS, _refuse)
 
 
 def decode(blob: bytes, *, depth: int) -> Any:
@@ -93,7 +94,7 @@ def encode(item: Any) -> bytes:
     """Return the CBOR of `item`: dicts, lists, text, ints, bools, None and `Float`.
 
     Raises:
-        MetadataSerializationError: text with lone surrogates, or a type that has no place in a pack.
+        MetadataSerializationError: text with lone surrogates, or a type no pack can hold.
     """
     try:
         return cbor2.dumps(item, encoders={Float: _encode_float})

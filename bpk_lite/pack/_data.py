@@ -80,21 +80,32 @@ class Deferred:
         self._provider = provider
 
     def read(self, offset: int, length: int) -> memoryview:
-        pieces = list(self.pieces())
-        whole = pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces)).toreadonly()
-        return whole[offset : offset + length]
+        return self.whole(offset + length)[offset : offset + length]
+
+    def whole(self, expected: int) -> memoryview:
+        """Return all bytes; a surplus beyond `expected` is not gathered further than its piece."""
+        made = self._provider()
+        if _is_piece(made):
+            return array_bytes(made)
+        joined = bytearray()  # pieces may share memory, so each is copied before the next is made
+        for piece in _pieces(made):
+            joined += piece
+            if len(joined) > expected:
+                break
+        return memoryview(joined).toreadonly()
 
     def pieces(self) -> Iterator[memoryview]:
         made = self._provider()
-        if _is_piece(made):
-            made = (made,)
-        elif not isinstance(made, Iterable):
-            raise TypeError(
-                f"a provider returns a buffer, an array or an iterator of them, "
-                f"not {type(made).__name__}"
-            )
-        for piece in made:
-            yield array_bytes(piece)
+        yield from _pieces((made,) if _is_piece(made) else made)
+
+
+def _pieces(made: Any) -> Iterator[memoryview]:
+    if not isinstance(made, Iterable):
+        raise TypeError(
+            f"a provider returns a buffer, an array or an iterator of them, "
+            f"not {type(made).__name__}"
+        )
+    return map(array_bytes, made)
 
 
 def _is_piece(made: Any) -> bool:

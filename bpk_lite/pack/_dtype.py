@@ -51,7 +51,8 @@ def bfloat16() -> np.dtype[Any]:
         import ml_dtypes
     except ImportError:
         return np.dtype("<u2")
-    return np.dtype(ml_dtypes.bfloat16)
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ _BY_TEXT: dict[str, DType] = {
     **{str(dtype): dtype for dtype in (DType.BOOL, DType.BOOL_U8, DType.BOOL_U32)},
 }
 _BY_NUMPY: dict[tuple[str, int], DType] = {
-    (np.dtype(code).kind, size): getattr(DType, name)
+    (str(np.dtype(code).kind), size): getattr(DType, name)
     for name, (_, size, code) in _PLAIN.items()
     if name not in {"Flex32", "BF16"}
 } | {("b", 1): DType.BOOL}

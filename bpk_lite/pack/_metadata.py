@@ -146,9 +146,7 @@ class Metadata:
             top["metadata"] = dict(sorted(text.items()))
         if scalars:
             top["scalars"] = {
-                key: {
-                    scalar.kind: Float(scalar.value) if scalar.kind == "Float" else scalar.value
-                }
+                key: {scalar.kind: Float(scalar.value) if scalar.kind == "Float" else scalar.value}
                 for key, scalar in sorted(scalars.items())
             }
         return encode(top)
@@ -171,7 +169,7 @@ def needed_bytes(dtype: DType, shape: Iterable[int]) -> int | None:
 
 
 def check_length(name: str, dtype: DType, shape: tuple[int, ...], nbytes: int) -> str | None:
-    """Say how `nbytes` contradicts shape and dtype; None if it does not. QFloat is exempt (C123)."""
+    """Say how `nbytes` contradicts shape and dtype, or None. QFloat is exempt (C123)."""
     if dtype.kind == "quantized":
         return None
     needed = needed_bytes(dtype, shape)
@@ -186,7 +184,7 @@ def check_length(name: str, dtype: DType, shape: tuple[int, ...], nbytes: int) -
 def check_descriptors(raw: dict[str, Any], data_start: int, limits: Limits) -> int:
     """Check all descriptors in ascending order of name; return the largest end offset.
 
-    `raw` is left in that order. Code points sort like their UTF-8 bytes, so `sorted` is C21's order.
+    `raw` is left in that order. Code points sort like their UTF-8 bytes: `sorted` is C21's order.
     """
     names = sorted(raw)
     if names != list(raw):
@@ -219,7 +217,7 @@ def check_descriptors(raw: dict[str, Any], data_start: int, limits: Limits) -> i
                     needed *= dim
                 else:
                     # dimensions are positive, so no intermediate product exceeded the last one
-                    if needed == end - start <= tensor_limit and 0 <= start and end <= end_limit:
+                    if needed == end - start <= tensor_limit and start >= 0 and end <= end_limit:
                         if end > largest:
                             largest = end
                         continue
@@ -299,19 +297,22 @@ def _dtype(where: str, raw: Any) -> DType:
             return DType("Bool", payload)
         if variant == "QFloat" and type(payload) is dict:
             return DType.quantized(_scheme(f"{where}.QFloat", payload))
-    _wrong(where, raw, f"one of {', '.join(PLAIN_BY_NAME)}, a Bool with a store, or a QFloat")
+    return _wrong(
+        where, raw, f"one of {', '.join(PLAIN_BY_NAME)}, a Bool with a store, or a QFloat"
+    )
 
 
 def _scheme(where: str, raw: dict[Any, Any]) -> QuantScheme:
     _fields(where, raw, ("value", "store", "mode"))
-    store, packed_dim = raw["store"], None
-    if type(store) is dict and len(store) == 1:
-        ((store, packed_dim),) = store.items()
+    kind: Any = raw["store"]
+    packed_dim = None
+    if type(raw["store"]) is dict and len(raw["store"]) == 1:
+        ((kind, packed_dim),) = raw["store"].items()
         _unsigned(f"{where}.store", packed_dim)
-        if store == "Native":
+        if kind == "Native":
             _wrong(f"{where}.store", raw["store"], "Native without a payload")
-    elif store != "Native":
-        _wrong(f"{where}.store", store, "Native, or PackedNative or PackedU32 with a dimension")
+    elif kind != "Native":
+        _wrong(f"{where}.store", kind, "Native, or PackedNative or PackedU32 with a dimension")
     tensor, block = (_optional(raw, key) for key in ("tensor", "block"))
     sizes = storage = block_dtype = None
     if block is not None:
@@ -324,7 +325,7 @@ def _scheme(where: str, raw: dict[Any, Any]) -> QuantScheme:
     try:
         return QuantScheme(
             raw["value"],
-            store,
+            kind,
             packed_dim,
             raw["mode"],
             tensor,
@@ -371,7 +372,7 @@ def _optional(raw: dict[Any, Any], key: str) -> Any:
 def _unsigned(where: str, raw: Any) -> int:
     if type(raw) is not int or not 0 <= raw <= U64_MAX:
         _wrong(where, raw, "an integer of 0 to 2^64 - 1")
-    return cast("int", raw)
+    return raw
 
 
 def _fields(where: str, raw: dict[Any, Any], required: tuple[str, ...]) -> None:

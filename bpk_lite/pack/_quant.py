@@ -1,8 +1,9 @@
-"""Quantization schemes: what the metadata says of a QFloat tensor, and its byte layout (C36 to C42, C73).
+"""Quantization schemes: what the metadata says of a QFloat tensor, and its byte layout.
 
-The container keeps quantized bytes as they are. What can be said about them without guessing is
-here: the length that the layout asks for, and the values of `Native` stores (one byte a code).
-Packed stores stay opaque, because releases pack them differently and no file tells which (C128).
+Rules C36 to C42, C73, C127, C128. The container keeps quantized bytes as they are. What can be
+said about them without guessing is here: the length that the layout asks for, and the values of
+`Native` stores (one byte a code). Packed stores stay opaque, because releases pack them
+differently and no file tells which.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class QuantScheme:
 
     def __post_init__(self) -> None:
         if self.value not in VALUE_BITS:
-            raise ValueError(f"quantized value is one of {', '.join(VALUE_BITS)}, not {self.value!r}")
+            raise ValueError(
+                f"quantized value is one of {', '.join(VALUE_BITS)}, not {self.value!r}"
+            )
         if self.store not in STORES:
             raise ValueError(f"quantized store is one of {', '.join(STORES)}, not {self.store!r}")
         if self.mode not in MODES:
@@ -90,7 +93,9 @@ class QuantScheme:
             object.__setattr__(self, "block", block)
             object.__setattr__(self, "storage", block + (1,) * (MAX_BLOCK_RANK - len(block)))
         elif len(self.storage) != MAX_BLOCK_RANK or self.storage[: len(block)] != block:
-            raise ValueError(f"storage {list(self.storage)} does not begin with block {list(block)}")
+            raise ValueError(
+                f"storage {list(self.storage)} does not begin with block {list(block)}"
+            )
 
     def to_cbor(self) -> dict[str, Any]:
         """Return the five-entry map of the metadata (C36), or the map as a foreign file had it."""
@@ -159,7 +164,7 @@ class QuantScheme:
         return math.prod(-(-dim // size) for dim, size in zip(shape, sizes, strict=True))
 
     def opaque_reason(self, shape: Sequence[int], nbytes: int) -> str | None:
-        """Say why the values of a tensor of `shape` and `nbytes` cannot be told; None if they can."""
+        """Say why the values of such a tensor cannot be told; None if they can (C128)."""
         if self.foreign is not None:
             return "its quantization scheme has unknown fields, as those of Burn before 0.22 have"
         if self.store != "Native":
@@ -197,7 +202,10 @@ class QuantScheme:
         return np.asarray(codes * grid, dtype=np.float32)
 
     def __str__(self) -> str:
-        parts = [self.value, self.store if self.store == "Native" else f"{self.store}({self.packed_dim})"]
+        parts = [
+            self.value,
+            self.store if self.store == "Native" else f"{self.store}({self.packed_dim})",
+        ]
         if self.mode != "Symmetric":
             parts.append(self.mode)
         if self.block is not None:
@@ -222,25 +230,31 @@ def _small_floats(exponent_bits: int, mantissa_bits: int, kind: str) -> np.ndarr
         value = np.where(top, np.where(fraction == 0, np.inf, np.nan), value)
     elif kind == "nan-only":  # E4M3: no infinities, all ones is NaN
         value = np.where(top & (fraction == (1 - 2.0**-mantissa_bits)), np.nan, value)
-    return np.where(codes >> (exponent_bits + mantissa_bits), -value, value).astype(np.float32)
+    signed: np.ndarray[Any, Any] = np.where(codes >> (exponent_bits + mantissa_bits), -value, value)
+    return signed.astype(np.float32)
 
 
-def _codes(raw: np.ndarray[Any, Any], value: str) -> np.ndarray[Any, np.dtype[np.float32]]:
-    if value == "E4M3":
-        return _small_floats(4, 3, "nan-only")[raw]
-    if value == "E5M2":
-        return _small_floats(5, 2, "ieee")[raw]
-    if value == "E2M1":
-        return _small_floats(2, 1, "finite")[raw & 0x0F]
+def _codes(raw: np.ndarray[Any, Any], value: str) -> np.ndarray[Any, Any]:
+    if value in _FLOAT_CODES:
+        # E2M1 has four bits, in a byte of its own under `Native`
+        values: np.ndarray[Any, Any] = _small_floats(*_FLOAT_CODES[value])[
+            raw & 0x0F if value == "E2M1" else raw
+        ]
+        return values
     return raw.view(np.int8).astype(np.float32)
 
 
-def _scales(raw: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Decode scales (C127)."""
+_FLOAT_CODES = {"E4M3": (4, 3, "nan-only"), "E5M2": (5, 2, "ieee"), "E2M1": (2, 1, "finite")}
+
+
+def _scales(raw: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """Decode scales to float32 (C127)."""
     if dtype == "UE4M3":
-        return _small_floats(4, 3, "nan-only")[raw & 0x7F]
+        return _codes(raw & 0x7F, "E4M3")
     if dtype == "UE8M0":
-        return np.where(raw == 255, np.nan, np.exp2(raw.astype(np.float64) - 127)).astype(np.float32)
+        powers: np.ndarray[Any, Any] = np.exp2(raw.astype(np.float64) - 127)
+        powers[raw == 255] = np.nan
+        return powers.astype(np.float32)
     if dtype == "BF16":
         return (raw.view("<u2").astype("<u4") << np.uint32(16)).view("<f4")
     return raw.view("<f4" if dtype == "F32" else "<f2").astype(np.float32)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bpk_lite._door import desktop
-from bpk_lite.pack._errors import TensorNotFound
+from bpk_lite.pack._errors import ReadError, TensorNotFound
 from bpk_lite.pack._format import human_bytes, safe_text
 from bpk_lite.pack._header import HEADER_SIZE, SNIFF_SIZE, Header
 from bpk_lite.pack._limits import DEFAULT_LIMITS, Limits
@@ -94,9 +94,7 @@ class Reader(Mapping[str, Tensor]):
         return cls.from_source(BytesSource(buffer, name), limits=limits)
 
     @classmethod
-    def from_static(
-        cls, package: str, resource: str, *, limits: Limits = DEFAULT_LIMITS
-    ) -> Self:
+    def from_static(cls, package: str, resource: str, *, limits: Limits = DEFAULT_LIMITS) -> Self:
         """Open a pack that is part of an installed package, as ``include_bytes!`` does in Rust.
 
         Works for packages in folders and in zip files, in Pyodide too. The data are read once, by
@@ -105,9 +103,10 @@ class Reader(Mapping[str, Tensor]):
         Args:
             package: import name of the package, ``"my_package"``.
             resource: path of the pack in it, ``"weights/model.bpk"``.
+            limits: what to accept at most.
 
         Raises:
-            FileNotFoundError: no such package or resource.
+            ReadError: no such package or resource.
             FormatError: not a pack, or a broken one.
         """
         import pkgutil
@@ -115,11 +114,9 @@ class Reader(Mapping[str, Tensor]):
         try:
             blob = pkgutil.get_data(package, resource)
         except (ImportError, OSError) as error:
-            raise FileNotFoundError(
-                f"no resource {resource!r} in package {package!r}: {error}"
-            ) from error
+            raise ReadError(f"no resource {resource!r} in package {package!r}: {error}") from error
         if blob is None:
-            raise FileNotFoundError(f"package {package!r} has no loader that reads resources")
+            raise ReadError(f"package {package!r} has no loader that reads resources")
         return cls.from_bytes(blob, limits=limits, name=f"{package}:{resource}")
 
     @classmethod
@@ -202,7 +199,8 @@ class Reader(Mapping[str, Tensor]):
     def __eq__(self, other: object) -> bool:
         return self is other  # a Mapping would compare all tensors, which compare by identity
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return id(self)
 
     def __repr__(self) -> str:
         total = human_bytes(sum(entry.nbytes for entry in self.entries()))

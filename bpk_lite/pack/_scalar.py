@@ -1,4 +1,7 @@
-"""Typed scalars: the single numbers that a pack stores beside its tensors (C32, C33, C120 to C122)."""
+"""Typed scalars: the single numbers that a pack stores beside its tensors.
+
+Rules C32, C33, and C120 to C122.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 numpy's basic indexing of a row-major array touches a contiguous run that the leading integers and
 the first slice decide. `split` finds that run; the rest of the index is applied to the array made
-of it. Arrays and masks, whose presence changes what an integer beside them means, are left to numpy on the
-whole tensor, so the answer is always numpy's.
+of it. Arrays and masks, whose presence changes what an integer beside them means, are left to
+numpy on the whole tensor, so the answer is always numpy's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BASIC = (*_INTEGER, slice, EllipsisType, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Elements ``start`` to ``stop`` in row-major order, as an array of `shape`, indexed by `key`."""
+    """Elements `start` to `stop` in row-major order, as an array of `shape`, indexed by `key`."""
 
     start: int
     stop: int

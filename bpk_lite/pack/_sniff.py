@@ -42,19 +42,17 @@ def looks_like(head: bytes, size: int) -> str:
         return f"MessagePack, probably a .mpk record of Burn before 0.22; {_OLD_RECORD}"
     if not any(head):
         return "all zeros; was the save interrupted?"
-    return (
-        "of no kind known here; if it is a .bin record of Burn before 0.22: " + _OLD_RECORD
-    )
+    return "of no kind known here; if it is a .bin record of Burn before 0.22: " + _OLD_RECORD
 
 
 _SIGNATURES = (
     (b"NRUB", "a burnpack"),
     (b"BURN", "marked BURN, the magic number in big-endian order; a burnpack begins with NRUB"),
-    (b"\x1f\x8b", f"gzip data, perhaps an .mpk.gz or .bin.gz record of Burn before 0.22; {_OLD_RECORD}"),
+    (b"\x1f\x8b", f"gzip data, perhaps an .mpk.gz or .bin.gz record; {_OLD_RECORD}"),
     (b"version https://git-lfs", "a Git LFS pointer; fetch the real file with `git lfs pull`"),
     (b"PK\x03\x04", f"a zip archive, perhaps a PyTorch checkpoint; if so, {_TORCH}"),
-    (b"\x93NUMPY", "a numpy .npy array; load it with numpy.load and save it with bpk_lite.save_file"),
-    (b"GGUF", "a GGUF model; load it with the gguf package and save the tensors with bpk_lite.save_file"),
+    (b"\x93NUMPY", "a numpy .npy array; load it with numpy.load, save with bpk_lite.save_file"),
+    (b"GGUF", "a GGUF model; load it with the gguf package, save with bpk_lite.save_file"),
     (b"\x89HDF\r\n", "an HDF5 file, perhaps Keras weights; load it with h5py and save the arrays"),
     (b"\x28\xb5\x2f\xfd", "zstd-compressed; decompress it first"),
     (b"\xfd7zXZ", "xz-compressed; decompress it first"),

@@ -205,9 +205,10 @@ class Tensor:
             TensorBytesSizeMismatch: the provider gave another number of bytes (C93).
             TensorClosedError, TruncatedError, ReadError: from the source.
         """
-        view = self._data.read(0, self.nbytes)
-        if view.nbytes != self.nbytes or isinstance(self._data, Deferred):
-            self._check_total(view.nbytes)
+        if not isinstance(self._data, Deferred):
+            return self._data.read(0, self.nbytes)
+        view = self._data.whole(self.nbytes)
+        self._check_total(view.nbytes)
         return view
 
     def to_bytes(self) -> bytes:
@@ -233,8 +234,7 @@ class Tensor:
                 if not isinstance(self._data, Deferred):
                     raise
                 raise ProviderError(
-                    f"the provider of tensor {self.name!r} failed: "
-                    f"{type(error).__name__}: {error}"
+                    f"the provider of tensor {self.name!r} failed: {type(error).__name__}: {error}"
                 ) from error
             if piece is None:
                 break
@@ -278,7 +278,7 @@ class Tensor:
                 )
             return self.dtype.scheme.dequantize(view, shape)
         try:
-            # frombuffer holds on to the view and so keeps a mapping alive; ndarray(buffer=) does not
+            # frombuffer keeps the view, and so a mapping, alive; ndarray(buffer=) does not
             raw = np.frombuffer(view, self.dtype.stored).reshape(shape)
         except (ValueError, OverflowError) as error:
             raise ValidationError(
@@ -295,7 +295,7 @@ class Tensor:
         return raw.view(np.bool_) if raw.itemsize == 1 else raw.astype(np.bool_)
 
     def to_float32(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Return the values as float32, rounded to nearest. Exact for BF16, F16 and F32. Copies."""
+        """Return the values as float32, rounded to nearest; exact for BF16 and F16. Copies."""
         if self.dtype == DType.BF16:
             return float32_from_bfloat16(self.numpy())
         with np.errstate(over="ignore"):

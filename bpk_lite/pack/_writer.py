@@ -62,7 +62,7 @@ class Plan:
             position = entry.end
 
     def write_to(self, sink: ByteSink) -> None:
-        """Write the pack to a sink: anything with ``write``. Raises as `buffers` and the sink do."""
+        """Write the pack to a sink: anything with ``write``. Raises as `buffers` and it do."""
         for buffer in self.buffers():
             sink.write(buffer)
 
@@ -171,9 +171,9 @@ class Writer:
         self.metadata = dict(metadata or {})
         self.scalars = {key: _scalar(key, value) for key, value in (scalars or {}).items()}
         self.limits = limits
-        for key, text in self.metadata.items():
-            if not isinstance(key, str) or not isinstance(text, str):
-                raise PlanError(f"metadata is text to text, not {key!r}: {text!r}")
+        for pair in self.metadata.items():
+            if not all(isinstance(text, str) for text in pair):
+                raise PlanError(f"metadata is text to text, not {pair[0]!r}: {pair[1]!r}")
 
     def plan(self) -> Plan:
         """Lay the pack out. Touches no data and calls no provider (C91).
