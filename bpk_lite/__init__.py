@@ -53,7 +53,7 @@ from bpk_lite.pack import (
 )
 
 if TYPE_CHECKING:
-    from bpk_lite import desktop, inspect, nn, pack
+    from bpk_lite import desktop, inspect, nn, optim, pack, records
 
 __version__ = "0.1.0"
 
@@ -98,12 +98,14 @@ __all__ = [
     "load_file",
     "nn",
     "open",
+    "optim",
     "pack",
+    "records",
     "save",
     "save_file",
 ]
 
-_SUBMODULES = frozenset({"desktop", "inspect", "nn", "pack"})
+_SUBMODULES = frozenset({"desktop", "inspect", "nn", "optim", "pack", "records"})
 
 
 def __getattr__(name: str) -> Any:

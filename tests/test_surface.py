@@ -16,8 +16,13 @@ import bpk_lite
 pytestmark = pytest.mark.desktop
 
 ROOT = Path(__file__).parent.parent
-MODULES = ["bpk_lite", "bpk_lite.pack", "bpk_lite.nn", "bpk_lite.inspect", "bpk_lite.desktop", "bpk_lite.testing"]  # fmt: skip
-PORTABLE = ["bpk_lite", "bpk_lite.pack", "bpk_lite.nn", "bpk_lite.inspect"]
+MODULES = [
+    f"bpk_lite{part}"
+    for part in (
+        "", ".pack", ".records", ".nn", ".optim", ".optim.lr", ".inspect", ".desktop", ".testing"
+    )
+]  # fmt: skip
+PORTABLE = ["bpk_lite", "bpk_lite.pack", "bpk_lite.records", "bpk_lite.nn", "bpk_lite.optim", "bpk_lite.inspect"]  # fmt: skip
 MACHINE = {"mmap", "tempfile", "threading", "socket", "subprocess", "ctypes", "multiprocessing"}
 # what importing bpk_lite may load beyond numpy and cbor2: light standard modules
 LIGHT = {"__future__", "_heapq", "bpk_lite", "difflib", "fnmatch", "gc", "heapq"}
@@ -89,7 +94,7 @@ def test_portable_layers_load_nothing_of_the_machine(name):
 
 def test_the_command_is_not_loaded_by_the_library():
     """Typer and rich stay with the command."""
-    everything = loaded("import bpk_lite, bpk_lite.nn, bpk_lite.inspect, bpk_lite.desktop")
+    everything = loaded("import bpk_lite, bpk_lite.optim, bpk_lite.inspect, bpk_lite.desktop")
     assert not everything & {"typer", "rich", "click", "torch", "hypothesis"}
 
 
