@@ -1,4 +1,4 @@
-"""Write a plan to a file, atomically or in place."""
+"""Write a file that is laid out, atomically or in place."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from bpk_lite.pack import PlanError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bpk_lite.pack import Plan
+    from bpk_lite.pack import Layout
 
 __all__ = ["write_atomic", "write_in_place"]
 
 
 def write_atomic(
-    plan: Plan,
+    plan: Layout,
     path: AnyPath,
     *,
     overwrite: bool = True,
     extension: bool = True,
     durable: bool = True,
 ) -> Path:
-    """Write `plan` to a scratch sibling and publish it; see `Plan.write_to_file`."""
+    """Write `plan` to a scratch sibling and publish it; see `Layout.write_to_file`."""
     destination = writing_path(path, extension=extension)
     if not overwrite and os.path.lexists(destination):
         raise already_exists(destination)
@@ -37,9 +37,9 @@ def write_atomic(
 
 
 def write_in_place(
-    plan: Plan, path: AnyPath, *, overwrite: bool = True, extension: bool = True
+    plan: Layout, path: AnyPath, *, overwrite: bool = True, extension: bool = True
 ) -> Path:
-    """Write `plan` straight into the destination; see `Plan.write_to_file_in_place`."""
+    """Write `plan` straight into the destination; see `Layout.write_to_file_in_place`."""
     destination = writing_path(path, extension=extension)
     _refuse_own_source(plan, destination)
     try:
@@ -60,7 +60,7 @@ def write_in_place(
     return destination
 
 
-def _write(plan: Plan, file: Any, path: Path) -> None:
+def _write(plan: Layout, file: Any, path: Path) -> None:
     """Write all buffers; tell a failing destination from a failing provider."""
     for buffer in plan.buffers():
         try:
@@ -78,7 +78,7 @@ def _close_quietly(file: Any) -> None:
         file.close()
 
 
-def _refuse_own_source(plan: Plan, destination: Path) -> None:
+def _refuse_own_source(plan: Layout, destination: Path) -> None:
     """Refuse to truncate a file that the plan's own tensors are still to be read from (C108)."""
     try:
         status = os.stat(destination)

@@ -30,6 +30,7 @@ from bpk_lite.pack._errors import (
     WriteError,
 )
 from bpk_lite.pack._header import ALIGNMENT, Header
+from bpk_lite.pack._layout import Layout
 from bpk_lite.pack._limits import Limits
 from bpk_lite.pack._metadata import Entry
 from bpk_lite.pack._param_id import ParamId
@@ -57,6 +58,7 @@ __all__ = [
     "InvalidHeader",
     "InvalidMagicNumber",
     "InvalidVersion",
+    "Layout",
     "LimitError",
     "Limits",
     "MetadataDeserializationError",

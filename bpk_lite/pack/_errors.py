@@ -29,6 +29,11 @@ All of them pickle: they carry their message and keyword facts only.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = [
     "AlreadyExists",
     "BpkError",
@@ -134,4 +139,27 @@ class DependencyError(BpkError, ImportError):
 
 
 class RecordError(BpkError, ValueError):
-    """Tensors do not fit a module: missing, unused and mismatched ones are listed together."""
+    """Tensors do not fit a module: missing, unused and mismatched ones are listed together.
+
+    Attributes:
+        missing: paths of params that have no tensor, in traversal order.
+        unused: names of tensors that no param asks for, sorted.
+        mismatched: paths whose tensor has another shape, or a dtype that the param cannot take.
+    """
+
+    missing: tuple[str, ...]
+    unused: tuple[str, ...]
+    mismatched: tuple[str, ...]
+
+    def __init__(
+        self,
+        *args: object,
+        missing: Iterable[str] = (),
+        unused: Iterable[str] = (),
+        mismatched: Iterable[str] = (),
+    ) -> None:
+        super().__init__(*args)
+        # Plain attributes: pickling an exception restores them after calling it with `args`.
+        self.missing = tuple(missing)
+        self.unused = tuple(unused)
+        self.mismatched = tuple(mismatched)

@@ -157,6 +157,22 @@ class Tensor:
         return made
 
     @classmethod
+    def over(
+        cls,
+        name: str,
+        dtype: DType | str,
+        shape: Sequence[int],
+        source: ByteSource,
+        offset: int,
+        nbytes: int,
+        *,
+        param_id: int | None = None,
+    ) -> Self:
+        """Make a tensor of `nbytes` bytes of a source, from `offset`. Reads nothing."""
+        data = Window(source, offset, nbytes)
+        return cls(name, DType.parse(dtype), shape, nbytes, data, param_id)
+
+    @classmethod
     def window(cls, entry: Entry, source: ByteSource, data_start: int) -> Self:
         """Make the tensor that `entry` describes in a pack over `source`. Reads nothing."""
         data = Window(source, data_start + entry.start, entry.nbytes)

@@ -1,20 +1,18 @@
-"""Plan a pack, then write it.
+"""Plan a pack.
 
 A `Plan` is a value: all offsets, the metadata bytes and the total size, computed before any data
-are touched (C91). Writing it is one loop that hands out buffers in order; every destination (new
-bytes, a given buffer, a file, any sink) consumes that loop.
+are touched (C91). What can be done with it is in `Layout`.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bpk_lite._door import desktop
-from bpk_lite.pack._errors import LimitError, MetadataSerializationError, PlanError, WriteError
+from bpk_lite.pack._errors import LimitError, MetadataSerializationError, PlanError
 from bpk_lite.pack._header import HEADER_SIZE, Header, aligned
+from bpk_lite.pack._layout import Layout
 from bpk_lite.pack._limits import DEFAULT_LIMITS, Limits
 from bpk_lite.pack._metadata import Entry, Metadata
 from bpk_lite.pack._scalar import Scalar
@@ -22,7 +20,6 @@ from bpk_lite.pack._tensor import Tensor
 
 if TYPE_CHECKING:
     from bpk_lite.pack._scalar import ScalarLike
-    from bpk_lite.pack._source import ByteSink
 
 __all__ = ["Plan", "Writer"]
 
@@ -30,7 +27,7 @@ _ZEROS = memoryview(bytes(256))
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Layout):
     """A pack, laid out but not written.
 
     Attributes:
@@ -60,84 +57,6 @@ class Plan:
                 yield _ZEROS[: entry.start - position]
             yield from tensor.pieces()
             position = entry.end
-
-    def write_to(self, sink: ByteSink) -> None:
-        """Write the pack to a sink: anything with ``write``. Raises as `buffers` and it do."""
-        for buffer in self.buffers():
-            sink.write(buffer)
-
-    def into_bytes(self) -> bytes:
-        """Return the pack as bytes. All data are copied once, straight to their place."""
-        stream = io.BytesIO()  # grows in place and gives its buffer away without a copy
-        self.write_to(stream)
-        return stream.getvalue()
-
-    def write_into(self, buffer: Any) -> int:
-        """Write the pack to the front of a writeable buffer and return its size (C102).
-
-        Bytes behind it are left alone. After an error in a provider the content is undefined.
-
-        Raises:
-            WriteError: the buffer is smaller than `size`; it is not touched.
-            TypeError: not a contiguous writeable buffer.
-        """
-        view = memoryview(buffer).cast("B")
-        if view.readonly:
-            raise TypeError("the buffer is read-only")
-        if view.nbytes < self.size:
-            raise WriteError(f"the buffer is too small: {view.nbytes} bytes, needed {self.size}")
-        position = 0
-        for piece in self.buffers():
-            view[position : position + piece.nbytes] = piece
-            position += piece.nbytes
-        return position
-
-    def write_to_file(
-        self,
-        path: Any,
-        *,
-        overwrite: bool = True,
-        extension: bool = True,
-        durable: bool = True,
-    ) -> str:
-        """Write a file atomically: whoever opens `path` finds the old file or the new one, whole.
-
-        The pack is built in a scratch file beside the destination, synced, and renamed (C109 to
-        C117). After any error the destination is untouched and the scratch file is gone.
-
-        Args:
-            path: the destination. One without an extension gets ``.bpk`` (C103).
-            overwrite: replace an existing file.
-            extension: False takes the path exactly as given.
-            durable: sync the data and the directory, so that the file survives a loss of power.
-
-        Returns:
-            The path that was written.
-
-        Raises:
-            AlreadyExists: the path exists and `overwrite` is False; looked at before any provider
-                runs, and again, without a race, when the file is published (C130).
-            WriteError: from the system; names the path.
-            ProviderError: from a deferred tensor.
-        """
-        written = desktop().write_atomic(
-            self, path, overwrite=overwrite, extension=extension, durable=durable
-        )
-        return str(written)
-
-    def write_to_file_in_place(
-        self, path: Any, *, overwrite: bool = True, extension: bool = True
-    ) -> str:
-        """Write a file directly, keeping its inode, links and mode (C106). Not synced.
-
-        Needs no space for a second copy. A failure leaves a truncated file.
-
-        Raises:
-            AlreadyExists, WriteError, ProviderError: as for `write_to_file`.
-            PlanError: a tensor of this plan lies in the very file (C108); it is not touched.
-        """
-        written = desktop().write_in_place(self, path, overwrite=overwrite, extension=extension)
-        return str(written)
 
     def __repr__(self) -> str:
         return f"<Plan {len(self.entries)} tensors, {self.size} bytes>"

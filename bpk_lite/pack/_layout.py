@@ -1,0 +1,117 @@
+"""Everything that can be done with a file that is laid out but not written.
+
+One loop hands out buffers in order; new bytes, a given buffer, a file and any sink consume it. A
+burnpack's `Plan` is such a value, and so are the plans of the other formats that stores write.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from bpk_lite._door import desktop
+from bpk_lite.pack._errors import WriteError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bpk_lite.pack._source import ByteSink
+    from bpk_lite.pack._tensor import Tensor
+
+__all__ = ["Layout"]
+
+
+class Layout:
+    """A file as a value: its size, and its bytes in order. Subclasses give `buffers`.
+
+    Attributes:
+        size: bytes in all.
+        tensors: the tensors in it, in write order.
+    """
+
+    __slots__ = ()
+
+    size: int
+    tensors: tuple[Tensor, ...]
+
+    def buffers(self) -> Iterator[memoryview]:
+        """Yield the bytes in order; a buffer is valid until the next is asked for."""
+        raise NotImplementedError
+
+    def write_to(self, sink: ByteSink) -> None:
+        """Write all of it to a sink: anything with ``write``. Raises as `buffers` and it do."""
+        for buffer in self.buffers():
+            sink.write(buffer)
+
+    def into_bytes(self) -> bytes:
+        """Return it as bytes. All data are copied once, straight to their place."""
+        stream = io.BytesIO()  # grows in place and gives its buffer away without a copy
+        self.write_to(stream)
+        return stream.getvalue()
+
+    def write_into(self, buffer: Any) -> int:
+        """Write it to the front of a writeable buffer and return its size (C102).
+
+        Bytes behind it are left alone. After an error in a provider the content is undefined.
+
+        Raises:
+            WriteError: the buffer is smaller than `size`; it is not touched.
+            TypeError: not a contiguous writeable buffer.
+        """
+        view = memoryview(buffer).cast("B")
+        if view.readonly:
+            raise TypeError("the buffer is read-only")
+        if view.nbytes < self.size:
+            raise WriteError(f"the buffer is too small: {view.nbytes} bytes, needed {self.size}")
+        position = 0
+        for piece in self.buffers():
+            view[position : position + piece.nbytes] = piece
+            position += piece.nbytes
+        return position
+
+    def write_to_file(
+        self,
+        path: Any,
+        *,
+        overwrite: bool = True,
+        extension: bool = True,
+        durable: bool = True,
+    ) -> str:
+        """Write a file atomically: whoever opens `path` finds the old file or the new one, whole.
+
+        The file is built in a scratch file beside the destination, synced, and renamed (C109 to
+        C117). After any error the destination is untouched and the scratch file is gone.
+
+        Args:
+            path: the destination. One without an extension gets ``.bpk`` (C103).
+            overwrite: replace an existing file.
+            extension: False takes the path exactly as given.
+            durable: sync the data and the directory, so that the file survives a loss of power.
+
+        Returns:
+            The path that was written.
+
+        Raises:
+            AlreadyExists: the path exists and `overwrite` is False; looked at before any provider
+                runs, and again, without a race, when the file is published (C130).
+            WriteError: from the system; names the path.
+            ProviderError: from a deferred tensor.
+        """
+        written = desktop().write_atomic(
+            self, path, overwrite=overwrite, extension=extension, durable=durable
+        )
+        return str(written)
+
+    def write_to_file_in_place(
+        self, path: Any, *, overwrite: bool = True, extension: bool = True
+    ) -> str:
+        """Write a file directly, keeping its inode, links and mode (C106). Not synced.
+
+        Needs no space for a second copy. A failure leaves a truncated file.
+
+        Raises:
+            AlreadyExists, WriteError, ProviderError: as for `write_to_file`.
+            PlanError: one of the tensors lies in the very file (C108); it is not touched.
+        """
+        written = desktop().write_in_place(self, path, overwrite=overwrite, extension=extension)
+        return str(written)
