@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bpk_lite.nn._arrays import as_floats
 from bpk_lite.nn._module import Module
 from bpk_lite.nn._param import Param
 from bpk_lite.nn.init import Ones, Zeros
@@ -46,7 +47,7 @@ class BatchNorm(Module):
         Raises:
             ValueError: If dimension 1 is not `num_features`.
         """
-        inputs = np.asarray(x)
+        inputs = as_floats(x)
         (features,) = self.gamma.shape
         if inputs.ndim < 2 or inputs.shape[1] != features:
             raise ValueError(

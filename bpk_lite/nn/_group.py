@@ -21,8 +21,8 @@ _Matcher: TypeAlias = Callable[[int, str | None], bool]
 class ParamGroup:
     """A choice of params: those that a matcher takes and no exclusion does.
 
-    Made by the class methods below, named as Burn's. Where no path is known, as for the states of an
-    old optimizer record, what looks at paths does not match (R23).
+    Made by the class methods below, named as Burn's. Where no path is known, as for the states of
+    an old optimizer record, what looks at paths does not match (R23).
     """
 
     _matchers: tuple[_Matcher, ...]

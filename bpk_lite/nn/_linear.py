@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
+from bpk_lite.nn._arrays import as_floats
 from bpk_lite.nn._form import IDENTITY, TRANSPOSED
 from bpk_lite.nn._module import Module
 from bpk_lite.nn._param import Param
@@ -52,7 +51,7 @@ class Linear(Module):
         Raises:
             ValueError: If the last dimension is not `d_input`.
         """
-        inputs = np.asarray(x)
+        inputs = as_floats(x)
         d_input, d_output = self.weight.shape
         if inputs.shape[-1:] != (d_input,):
             raise ValueError(f"Linear expects […, {d_input}], the input is {list(inputs.shape)}")

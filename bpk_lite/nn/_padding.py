@@ -1,30 +1,45 @@
-"""Padding of convolutions and pools (R118), and the arithmetic of windows."""
+"""Padding of convolutions and pools (R118), and the arithmetic of windows, in any dimensions."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-__all__ = ["Padding", "as_pair", "check_padding", "pads_2d"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-Padding = Literal["Valid", "Same"] | int | tuple[int, int] | tuple[int, int, int, int]
-"""``"Valid"``, ``"Same"``, one number for all sides, ``(height, width)``, or ``(top, left, bottom,
-right)``, which is the order of Burn's ``Explicit``."""
+__all__ = ["AXES", "Padding", "Sizes", "as_sizes", "by", "check_padding", "pads"]
+
+Padding = Literal["Valid", "Same"] | int | tuple[int, ...]
+"""``"Valid"``, ``"Same"``, one number for all sides, one for each dimension, or all the numbers
+before and then all those after: ``(left, right)``, ``(top, left, bottom, right)``, which is the
+order of Burn's ``Explicit``."""
+
+Sizes = int | tuple[int, ...]
+"""One number for every dimension, or one for each."""
+
+AXES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
+_COUNTS = {1: "one integer", 2: "one or two integers", 3: "one or three integers"}
+_FORMS = {
+    1: "an integer or (left, right)",
+    2: "an integer, (height, width) or (top, left, bottom, right)",
+    3: "an integer or (depth, height, width)",
+}
 
 
-def as_pair(value: int | tuple[int, int], what: str, least: int = 1) -> tuple[int, int]:
-    """Return `value` for height and width.
+def as_sizes(value: Sizes, dims: int, what: str, least: int = 1) -> tuple[int, ...]:
+    """Return `value` for each of `dims` dimensions.
 
     Raises:
-        ValueError: If it is neither an integer nor two, or below `least`.
+        ValueError: If it is neither an integer nor one for each, or below `least`.
     """
-    pair: Any = (value, value) if isinstance(value, int) else tuple(value)
-    if len(pair) != 2 or any(not isinstance(item, int) or item < least for item in pair):
-        raise ValueError(f"{what} is one or two integers from {least}, not {value!r}")
-    return int(pair[0]), int(pair[1])
+    sizes: Any = (value,) * dims if isinstance(value, int) else tuple(value)
+    if len(sizes) != dims or any(not isinstance(item, int) or item < least for item in sizes):
+        raise ValueError(f"{what} is {_COUNTS[dims]} from {least}, not {value!r}")
+    return tuple(int(item) for item in sizes)
 
 
-def check_padding(padding: Padding) -> Padding:
-    """Return `padding` when it is one.
+def check_padding(padding: Padding, dims: int) -> Padding:
+    """Return `padding` when it is one for `dims` dimensions.
 
     Raises:
         ValueError: If it is not, with the forms there are.
@@ -33,30 +48,31 @@ def check_padding(padding: Padding) -> Padding:
         valid = padding in {"Valid", "Same"}
     else:
         numbers: Any = (padding,) if isinstance(padding, int) else padding
-        valid = len(numbers) in {1, 2, 4} and all(isinstance(n, int) and n >= 0 for n in numbers)
+        lengths = {1, dims} if dims == 3 else {1, dims, 2 * dims}
+        valid = len(numbers) in lengths and all(isinstance(n, int) and n >= 0 for n in numbers)
     if not valid:
-        raise ValueError(
-            'padding is "Valid", "Same", an integer, (height, width) or '
-            f"(top, left, bottom, right), not {padding!r}"
-        )
+        raise ValueError(f'padding is "Valid", "Same", {_FORMS[dims]}, not {padding!r}')
     return padding
 
 
-def pads_2d(
-    padding: Padding, size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int]
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return ``((top, bottom), (left, right))`` for an input of height and width `size` (R118)."""
+def pads(
+    padding: Padding, size: Sequence[int], kernel: Sequence[int], stride: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Return how much lies before and after, for each dimension of an input of `size` (R118)."""
+    dims = len(size)
     if padding == "Valid":
-        return (0, 0), (0, 0)
+        return [(0, 0)] * dims
     if padding == "Same":
-        high, wide = map(_same, size, kernel, stride)
-        return high, wide
-    if isinstance(padding, int):
-        return (padding, padding), (padding, padding)
-    if len(padding) == 2:
-        return (padding[0], padding[0]), (padding[1], padding[1])
-    top, left, bottom, right = padding
-    return (top, bottom), (left, right)
+        return [_same(*sizes) for sizes in zip(size, kernel, stride, strict=True)]
+    numbers: Any = (padding,) if isinstance(padding, int) else padding
+    if len(numbers) == 1:
+        numbers = tuple(numbers) * dims
+    return list(zip(numbers[:dims], numbers[-dims:], strict=True))
+
+
+def by(sizes: Sequence[int]) -> str:
+    """Write sizes for people: ``3x2``."""
+    return "x".join(map(str, sizes))
 
 
 def _same(size: int, kernel: int, stride: int) -> tuple[int, int]:

@@ -13,20 +13,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bpk_lite.nn._cast import bits_of, convert, convert_tensor, live, stored_of, widen
 from bpk_lite.nn._form import IDENTITY, SaveForm
 from bpk_lite.nn._random import generator, next_stream
-from bpk_lite.pack import DependencyError, DType, ParamId, Tensor
+from bpk_lite.pack import DType, ParamId, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from bpk_lite.nn._lora import Lora
     from bpk_lite.nn.init import Initializer
 
-__all__ = ["Kind", "Param", "kind_of"]
+__all__ = ["DTypePolicy", "Kind", "Param", "kind_of"]
 
 Kind = Literal["float", "int", "bool"]
+DTypePolicy = Literal["record", "module"]
 
 
 def kind_of(dtype: DType) -> Kind:
@@ -44,11 +47,12 @@ class Param:
         require_grad: whether training changes it; stays as it is on loading (R26).
         running: a running state, such as a batch norm's mean: keeps its own id on loading (R34).
         form: how the saved value differs from the live one (R20).
+        adapter: the low-rank adapter that `nn.lora` attached, or None (R18).
     """
 
     __slots__ = (
-        "_array", "_dtype", "_fans", "_init", "_stream", "_tensor",
-        "form", "id", "kind", "require_grad", "running", "shape",
+        "_array", "_casts", "_dtype", "_fans", "_init", "_stream", "_tensor",
+        "adapter", "form", "id", "kind", "require_grad", "running", "shape",
     )  # fmt: skip
 
     def __init__(
@@ -81,7 +85,9 @@ class Param:
         self.require_grad = require_grad and not running
         self.running = running
         self.form = form
+        self.adapter: Lora | None = None
         self._dtype = dtype
+        self._casts: tuple[DType, ...] = (dtype,)
         self._init: Initializer | None = init
         self._fans = fans
         self._stream = next_stream()
@@ -126,7 +132,9 @@ class Param:
         """The live array, made on first use.
 
         From a loaded tensor it is a read-only view of the pack; quantized data comes as float32.
-        An assigned array is held without a copy and must have the param's shape and kind.
+        BF16 is ``ml_dtypes.bfloat16`` where that is installed and its bits as ``uint16`` otherwise.
+        An assigned array is held without a copy and must have the param's shape and kind; to a BF16
+        param, ``uint16`` are bits.
         """
         if self._array is None:
             self._array = self._make()
@@ -134,37 +142,81 @@ class Param:
 
     @value.setter
     def value(self, array: NDArray[Any]) -> None:
+        dtype = self.check(array)
+        self._array, self._dtype = array, dtype
+        self._tensor = self._init = None
+
+    def check(self, array: NDArray[Any]) -> DType:
+        """Return the dtype that the param would have with `array` as its value.
+
+        Raises:
+            ValueError: If the shape or the kind differs.
+        """
         dtype = DType.of(array)
+        if dtype == DType.U16 and self._dtype == DType.BF16:
+            dtype = DType.BF16
         if array.shape != self.shape or kind_of(dtype) != self.kind:
             raise ValueError(
                 f"a param of {self.kind} {list(self.shape)} cannot hold {dtype} {list(array.shape)}"
             )
-        self._array, self._dtype = array, dtype
-        self._tensor = self._init = None
+        return dtype
 
     def operand(self) -> NDArray[Any]:
-        """Return `value` for arithmetic: BF16 widened to float32 (a copy), else as it is."""
-        if self._dtype != DType.BF16:
-            return self.value
-        if self._tensor is None:
-            return self.value.astype(np.float32)
-        return self.form.load(self._tensor.to_float32())
+        """Return the value for arithmetic: BF16 widened to float32 (a copy), else as it is.
 
-    def mismatch(self, tensor: Tensor) -> str | None:
-        """Say why `tensor` cannot be loaded, or return None.
-
-        Shapes are compared in save form, whether the param has been used or not. Burn compares
-        the live shape of one that was used (R27).
+        With an adapter it is the effective weight, computed at each call (R18).
         """
-        if tensor.shape == self.saved_shape and kind_of(tensor.dtype) == self.kind:
+        base = widen(self.value) if self._dtype == DType.BF16 else self.value
+        return base if self.adapter is None else self.adapter.apply(base)
+
+    def wrong_shape(self, tensor: Tensor) -> str | None:
+        """Say how the shape of `tensor` differs from the param's in save form, or return None.
+
+        Whether the param has been used plays no role. Burn compares the live shape then (R27).
+        """
+        if tensor.shape == self.saved_shape:
             return None
-        text = (
+        text = self._against(tensor)
+        if tensor.shape == self.saved_shape[::-1]:
+            text += ", which is its transpose (saved by PyTorch or with the other linear layout?)"
+        return text
+
+    def fit(self, tensor: Tensor, dtype_policy: DTypePolicy = "record") -> Tensor:
+        """Return `tensor` in the dtype that the param would take it in (R28).
+
+        =======  ===================  =================  =====================
+        param    tensor               ``"record"``       ``"module"``
+        =======  ===================  =================  =====================
+        float    float                as it is           in the param's dtype
+        float    int, bool            refused            in the param's dtype
+        float    quantized            as it is           as it is
+        int      int                  as it is           in the param's dtype
+        int      float, bool          refused            in the param's dtype
+        bool     any but quantized    as Bool(Native)    as Bool(Native)
+        =======  ===================  =================  =====================
+
+        A quantized float param refuses conversion. Data are read only where an element may be
+        refused: floats or integers to a narrower integer dtype, and Bool(Native) to numbers.
+
+        Raises:
+            ValueError: refused, or an element has no place in the dtype (R29).
+        """
+        found = tensor.dtype.kind
+        if found == "quantized" and self.kind == "float":
+            return tensor
+        if found != "quantized" and self.kind == "bool":
+            return convert_tensor(tensor, DType.BOOL)
+        if found != "quantized" and dtype_policy == "module":
+            return convert_tensor(tensor, self._dtype)
+        if found == self.kind:
+            return tensor
+        raise ValueError(self._against(tensor))
+
+    def _against(self, tensor: Tensor) -> str:
+        return (
             f"expected {self.kind} {list(self.saved_shape)}, "
             f"found {tensor.dtype} {list(tensor.shape)}"
         )
-        if kind_of(tensor.dtype) == self.kind and tensor.shape == self.saved_shape[::-1]:
-            text += ", which is its transpose (saved by PyTorch or with the other linear layout?)"
-        return text
 
     def load(self, tensor: Tensor) -> None:
         """Hold `tensor` from now on: its data when used, its dtype and its id at once (R26, R34).
@@ -175,13 +227,41 @@ class Param:
         Raises:
             ValueError: If the shape in save form or the kind differs.
         """
-        wrong = self.mismatch(tensor)
-        if wrong is not None:
-            raise ValueError(f"tensor {tensor.name!r} does not fit the param: {wrong}")
-        self._tensor, self._dtype = tensor, tensor.dtype
+        wrong = self.wrong_shape(tensor)
+        try:
+            if wrong is not None:
+                raise ValueError(wrong)
+            fitted = self.fit(tensor)
+        except ValueError as error:
+            raise ValueError(f"tensor {tensor.name!r} does not fit the param: {error}") from None
+        self.hold(fitted)
+
+    def hold(self, fitted: Tensor) -> None:
+        """Hold a tensor that `wrong_shape` and `fit` have passed."""
+        self._tensor, self._dtype = fitted, fitted.dtype
         self._array = self._init = None
         if not self.running:
-            self.id = ParamId.random() if tensor.param_id is None else tensor.param_id
+            self.id = ParamId.random() if fitted.param_id is None else fitted.param_id
+
+    def cast(self, dtype: DType) -> None:
+        """Convert to another dtype of the same kind, element by element (R29).
+
+        Nothing is drawn or read: the conversion of a value that nobody has asked for yet waits.
+
+        Raises:
+            ValueError: If the kind differs, the param is quantized, or an integer does not fit.
+        """
+        if dtype.kind != self.kind or self._dtype.kind == "quantized":
+            raise ValueError(f"a param of {self._dtype} cannot be cast to {dtype}")
+        if self._tensor is not None:
+            self._tensor = convert_tensor(self._tensor, dtype)
+            self._array = None
+        elif self._array is not None:
+            bits = convert(bits_of(self._array, self._dtype), self._dtype, dtype)
+            self._array = live(bits, dtype)
+        else:
+            self._casts += (dtype,)
+        self._dtype = dtype
 
     def tensor(self, name: str) -> Tensor:
         """Return the param as a tensor in save form (R11), copying and reading nothing.
@@ -201,16 +281,23 @@ class Param:
 
     def _make(self) -> NDArray[Any]:
         if self._tensor is not None:
-            array = self.form.load(self._tensor.numpy())
+            if self._dtype.kind == "quantized":
+                array = self._tensor.numpy()
+            else:
+                array = live(stored_of(self._tensor), self._dtype)
+            array = self.form.load(array)
             array.flags.writeable = False  # saving gives the tensor's bytes
             return array
         assert self._init is not None
-        if self.kind == "float" and self._dtype.numpy.kind == "u":
-            raise DependencyError(
-                "initial values in BF16 need ml_dtypes: pip install 'bpk-lite[desktop]'"
-            )
         drawn = self._init.fill(self.shape, *self._fans, generator(self._stream))
-        return drawn.astype(self._dtype.numpy, copy=False)
+        first, *casts = self._casts
+        if first.kind == "float":
+            bits = convert(np.asarray(drawn, "<f8"), DType.F64, first)
+        else:
+            bits = bits_of(np.asarray(drawn).astype(first.numpy), first)
+        for source, target in zip((first, *casts), casts, strict=False):
+            bits = convert(bits, source, target)
+        return live(bits, self._dtype)
 
     def __repr__(self) -> str:
         """Show dtype, shape and id, without materialising."""

@@ -3,7 +3,7 @@
 =====================  ==========================================  ==============
 what a field holds     contributes                                 path component
 =====================  ==========================================  ==============
-`Param`                itself                                      the field
+`Param`                itself, then its LoRA adapter (R18)         field; field, lora
 `Module`               its fields, in order of first assignment    the field
 `Variant`              the module in it                            field, variant
 list, tuple            its elements                                index from 0
@@ -53,6 +53,9 @@ def children(node: object) -> Iterator[tuple[str, object]]:
             component = names.get(field, field)
             if component is not None:
                 yield component, value
+    elif isinstance(node, Param):
+        if node.adapter is not None:
+            yield "lora", node.adapter
     elif isinstance(node, (list, tuple)):
         yield from ((str(index), value) for index, value in enumerate(node))
     elif isinstance(node, dict):
@@ -87,7 +90,6 @@ def named_params(root: object) -> dict[str, Param]:
 def _walk(node: object, path: tuple[str, ...], above: tuple[int, ...]) -> Iterator[Leaf]:
     if isinstance(node, Param):
         yield Leaf(".".join(path), node)
-        return
     if id(node) in above:
         raise ValueError(
             f"the field {'.'.join(path)!r} leads back to a module that contains it; "

@@ -39,7 +39,11 @@ class MuonConfig:
     epsilon: float = 1e-7
     weight_decay: float | None = None
     adjust_lr: Literal["original", "match_rms_adamw"] = "original"
-    grad_clipping: ClassVar[Clipping | None] = None
+
+    @property
+    def grad_clipping(self) -> Clipping | None:
+        """None: there is no such setting."""
+        return None
 
     def step(self, param: Array, grad: Array, lr: float, state: State) -> tuple[Array, State]:
         """Return the param and the state after one step.

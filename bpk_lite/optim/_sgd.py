@@ -38,11 +38,10 @@ class Momentum:
     def apply(self, grad: Array, velocity: Array | None) -> tuple[Array, Array]:
         """Return the direction to go and the new velocity."""
         factor = scalar(f32(self.momentum), grad)
-        if velocity is None:
-            velocity = grad
-        else:
-            velocity = grad * scalar(1 - self.dampening, grad) + velocity * factor
-        return (velocity * factor + grad if self.nesterov else velocity), velocity
+        after: Array = grad
+        if velocity is not None:
+            after = grad * scalar(1 - self.dampening, grad) + velocity * factor
+        return (after * factor + grad if self.nesterov else after), after
 
 
 @dataclass(frozen=True, slots=True)

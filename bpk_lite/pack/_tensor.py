@@ -212,6 +212,11 @@ class Tensor:
         """The source that the bytes lie in, or None if they are in memory or still to be made."""
         return self._data.source if isinstance(self._data, Window) else None
 
+    @property
+    def is_deferred(self) -> bool:
+        """Whether the bytes are still to be made: by a provider, a gathering or a conversion."""
+        return not isinstance(self._data, (Window, Resident))
+
     # -- bytes
 
     def buffer(self) -> memoryview:

@@ -66,7 +66,8 @@ mismatched, 2 tensors of another shape or kind:
   norm.beta: expected float [3], found I32 [3]
 allow_partial=True leaves params without a tensor as they are; \
 allow_unused=True ignores tensors without a param; \
-build the module with the sizes that the file has"""
+build the module with the sizes that the file has; \
+dtype_policy="module" converts what has another dtype"""
     assert expected == str(caught.value)
     assert before == ids(net)
     assert not any(param.materialised for param in net.named_params().values())

@@ -103,7 +103,7 @@ def test_frozen_param_stays_frozen():
         (DType.F32, np.zeros((2, 3), "<i4"), r"expected float \[2, 3\], found I32 \[2, 3\]$"),
         (DType.I64, np.zeros((2, 3), "<f4"), r"expected int \[2, 3\], found F32"),
         (DType.I64, np.zeros((2, 3), bool), r"expected int \[2, 3\], found Bool"),
-        (DType.BOOL, np.zeros((2, 3), "u1"), r"expected bool \[2, 3\], found U8"),
+        (DType.BOOL, np.zeros((3, 3), "u1"), r"expected bool \[2, 3\], found U8"),
     ],
 )
 def test_wrong_shape_or_kind_is_refused(declared, array, message):
