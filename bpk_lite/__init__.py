@@ -15,6 +15,7 @@ Importing it imports numpy and cbor2 and touches no file.
 from typing import TYPE_CHECKING, Any
 
 from bpk_lite._verbs import load, load_file, open, save, save_file
+from bpk_lite._version import __version__ as __version__
 from bpk_lite.pack import (
     AlreadyExists,
     BpkError,
@@ -53,9 +54,7 @@ from bpk_lite.pack import (
 )
 
 if TYPE_CHECKING:
-    from bpk_lite import desktop, inspect, nn, optim, pack, records
-
-__version__ = "0.1.0"
+    from bpk_lite import convert, desktop, inspect, nn, optim, pack, records, store
 
 __all__ = [
     "AlreadyExists",
@@ -92,6 +91,7 @@ __all__ = [
     "ValidationError",
     "WriteError",
     "Writer",
+    "convert",
     "desktop",
     "inspect",
     "load",
@@ -103,9 +103,12 @@ __all__ = [
     "records",
     "save",
     "save_file",
+    "store",
 ]
 
-_SUBMODULES = frozenset({"desktop", "inspect", "nn", "optim", "pack", "records"})
+_SUBMODULES = frozenset(
+    {"convert", "desktop", "inspect", "nn", "optim", "pack", "records", "store"}
+)
 
 
 def __getattr__(name: str) -> Any:

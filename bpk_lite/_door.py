@@ -1,4 +1,4 @@
-"""The one door from the portable layers to files (design.md).
+"""The one door from the portable layers to files, and to PyTorch (design.md).
 
 `Reader.from_file`, `Plan.write_to_file` and their like exist wherever a file system does, so that a
 user types one import. They call `desktop`, which imports `bpk_lite.desktop` by name when first
@@ -10,9 +10,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["desktop"]
+__all__ = ["desktop", "torch_bridge"]
 
 
 def desktop() -> Any:
     """Return the module `bpk_lite.desktop`, imported at the first call."""
     return importlib.import_module("bpk_lite.desktop")
+
+
+def torch_bridge() -> Any:
+    """Return the module `bpk_lite.torch`, imported at the first call."""
+    return importlib.import_module("bpk_lite.torch")

@@ -19,10 +19,12 @@ ROOT = Path(__file__).parent.parent
 MODULES = [
     f"bpk_lite{part}"
     for part in (
-        "", ".pack", ".records", ".nn", ".optim", ".optim.lr", ".inspect", ".desktop", ".testing"
+        "", ".pack", ".records", ".nn", ".optim", ".optim.lr", ".inspect", ".store",
+        ".store.pytorch", ".convert", ".desktop", ".torch", ".testing",
     )
 ]  # fmt: skip
-PORTABLE = ["bpk_lite", "bpk_lite.pack", "bpk_lite.records", "bpk_lite.nn", "bpk_lite.optim", "bpk_lite.inspect"]  # fmt: skip
+PORTABLE = ["bpk_lite", "bpk_lite.pack", "bpk_lite.records", "bpk_lite.nn", "bpk_lite.optim",
+            "bpk_lite.inspect", "bpk_lite.store", "bpk_lite.convert"]  # fmt: skip
 MACHINE = {"mmap", "tempfile", "threading", "socket", "subprocess", "ctypes", "multiprocessing"}
 # what importing bpk_lite may load beyond numpy and cbor2: light standard modules
 LIGHT = {"__future__", "_heapq", "bpk_lite", "difflib", "fnmatch", "gc", "heapq"}
@@ -82,7 +84,7 @@ def test_importing_the_package_loads_numpy_cbor2_and_little_else():
     roots = {name.split(".")[0] for name in beyond}
     assert roots <= LIGHT, roots - LIGHT
     parts = {name.split(".")[1] for name in beyond if name.startswith("bpk_lite.")}
-    assert {"pack", "_door", "_verbs"} == parts
+    assert {"pack", "_door", "_verbs", "_version"} == parts
 
 
 @pytest.mark.parametrize("name", PORTABLE)

@@ -1,4 +1,4 @@
-"""The commands. Each opens a pack, asks `bpk_lite.inspect`, and prints.
+"""The commands that look. Each opens a pack, asks `bpk_lite.inspect`, and prints.
 
 Exit status: 0 fine, 1 findings (`verify`), 2 the file or the command line is at fault.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import bpk_lite
+from bpk_lite.cli._weights import register
 from bpk_lite.pack import BpkError, Reader
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="bpk",
-    help="Look into Burn's checkpoints (.bpk).",
+    help="Look into Burn's checkpoints (.bpk), and bring weights in and out.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -46,7 +47,7 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Look into Burn's checkpoints (.bpk)."""
+    """Look into Burn's checkpoints (.bpk), and bring weights in and out."""
 
 
 @app.command()
@@ -85,6 +86,9 @@ def verify(file: File, as_json: AsJson = False) -> None:
         show_findings(file, findings)
     if findings:
         raise typer.Exit(1)
+
+
+register(app)
 
 
 @contextlib.contextmanager

@@ -16,9 +16,10 @@ from bpk_lite.pack._format import human_bytes, safe_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bpk_lite.convert import Conversion
     from bpk_lite.inspect import Finding, Node, Summary
 
-__all__ = ["show_findings", "show_summary"]
+__all__ = ["show_changes", "show_findings", "show_summary"]
 
 # A pipe has no width: rows stay on one line each there, for grep and awk.
 _PIPE_WIDTH = 10_000
@@ -128,3 +129,31 @@ def show_findings(file: str, findings: Sequence[Finding]) -> None:
     count = len(findings)
     found = "one odd thing" if count == 1 else f"{count or 'no'} odd things"
     console.print(_text(f"{file}: {found}"))
+
+
+def show_changes(made: Conversion) -> None:
+    """Print what a conversion would do: old and new name, dtype and shape, where they differ."""
+    table = _table(
+        ("old", "left"), ("new", "left"), ("dtype", "left"), ("shape", "left"), ("module", "left")
+    )
+    for change in made.changes:
+        table.add_row(
+            _text(change.old),
+            _text(change.new if change.new != change.old else "="),
+            _step(change.old_dtype, change.new_dtype),
+            _step(str(list(change.old_shape)), str(list(change.new_shape))),
+            change.module,
+        )
+    console = _console()
+    console.print(table)
+    for name in made.left_out:
+        console.print(Text.assemble(("left out  ", "yellow"), _text(name)))
+    changed = sum(change.is_change for change in made.changes)
+    console.print(
+        f"{len(made.changes):,} tensors, {changed:,} changed, {len(made.left_out):,} left out; "
+        f"{made.format}, {human_bytes(made.plan.size)}. Nothing was written."
+    )
+
+
+def _step(old: str, new: str) -> str:
+    return old if old == new else f"{old} → {new}"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from bpk_lite.pack import WriteError
 
-__all__ = ["AnyPath", "reading_path", "writing_path"]
+__all__ = ["AnyPath", "beside", "reading_path", "writing_path"]
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -45,3 +45,8 @@ def writing_path(path: AnyPath, *, extension: bool = True) -> Path:
     if extension and not has_extension(name):
         text += EXTENSION
     return Path(text)
+
+
+def beside(path: AnyPath, name: str) -> Path:
+    """Return the path of another file in the same folder."""
+    return Path(path).with_name(name)

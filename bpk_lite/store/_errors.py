@@ -3,9 +3,10 @@
 BpkError
 ├── PickleError (FormatError)        a pickle is broken or says what cannot be
 └── StoreError (ValueError)          a store cannot do what was asked
-├── NameCollision                two tensors would get one name
-├── ApplyError                   tensors do not fit the target; has the `ApplyResult`
-└── UnsupportedDType (TypeError) the format has no such element type
+    ├── NameCollision                two tensors would get one name
+    ├── ApplyError                   tensors do not fit the target; has the `ApplyResult`
+    ├── ConfigError                  settings do not fit the type that was asked for
+    └── UnsupportedDType (TypeError) the format has no such element type
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from bpk_lite.pack import BpkError, FormatError
 if TYPE_CHECKING:
     from bpk_lite.store._result import ApplyResult
 
-__all__ = ["ApplyError", "NameCollision", "PickleError", "StoreError", "UnsupportedDType"]
+__all__ = [
+    "ApplyError",
+    "ConfigError",
+    "NameCollision",
+    "PickleError",
+    "StoreError",
+    "UnsupportedDType",
+]
 
 
 class PickleError(FormatError):
@@ -45,6 +53,10 @@ class ApplyError(StoreError):
 
     def __reduce__(self) -> Any:
         return type(self), (str(self), self.result)
+
+
+class ConfigError(StoreError):
+    """A setting in a checkpoint is missing or of another type; the message says where."""
 
 
 class UnsupportedDType(StoreError, TypeError):

@@ -19,7 +19,8 @@ sys.path.insert(0, str(PROJECT / "web-demo"))
 from assembler.site import DEMO, assemble, compiled_test_wheels  # noqa: E402  # not a package
 
 FOLDERS = (
-    "pack", "records", "nn", "optim", "inspect", "conformance", "hostile", "properties",
+    "pack", "records", "nn", "optim", "inspect", "store", "convert",
+    "conformance", "hostile", "properties",
 )  # fmt: skip
 NOT_THERE = "not desktop and not browser and not oracle"
 

@@ -116,9 +116,9 @@ def _ordered(args: tuple[Any, ...]) -> dict[Any, Any]:
 
 def _list(args: tuple[Any, ...]) -> list[Any]:
     """`set` and `frozenset`: their elements."""
-    if len(args) != 1 or not isinstance(args[0], list | tuple):
-        return []
-    return list(args[0])
+    if len(args) > 1 or not all(isinstance(one, list | tuple) for one in args):
+        raise PickleError(f"a set is made of a list, not of {_short(args)}")
+    return list(*args)
 
 
 def _encoded(args: tuple[Any, ...]) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from bpk_lite.pack import WINDOW
+from bpk_lite.pack import WINDOW, FormatError
 from bpk_lite.pack import Tensor as PackTensor
 
 if TYPE_CHECKING:
@@ -41,9 +41,10 @@ class StorageBytes(Protocol):
 class StridedData:
     """The data of a tensor in a checkpoint. Contiguous ones are windows, others are gathered."""
 
-    __slots__ = ("_storage", "_value")
+    __slots__ = ("_name", "_storage", "_value")
 
-    def __init__(self, value: TensorValue, storage: StorageBytes) -> None:
+    def __init__(self, name: str, value: TensorValue, storage: StorageBytes) -> None:
+        self._name = name
         self._value = value
         self._storage = storage
 
@@ -105,7 +106,11 @@ class StridedData:
         size = self._value.dtype.itemsize
         assert size is not None
         declared = storage.count * (size if storage.dtype is not None else 1)
-        return self._storage.read(offset, length, whole=whole and (offset, length) == (0, declared))
+        entire = whole and (offset, length) == (0, declared)
+        try:
+            return self._storage.read(offset, length, whole=entire)
+        except FormatError as error:
+            raise type(error)(f"tensor {self._name!r}: {error}") from error
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -133,4 +138,4 @@ def tensor_of(name: str, value: TensorValue, storage: StorageBytes) -> PackTenso
     size = value.dtype.itemsize
     assert size is not None
     nbytes = math.prod(value.shape) * size
-    return PackTensor(name, value.dtype, value.shape, nbytes, StridedData(value, storage))
+    return PackTensor(name, value.dtype, value.shape, nbytes, StridedData(name, value, storage))

@@ -24,7 +24,7 @@ from bpk_lite.store.pytorch._values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["items", "leaves"]
+__all__ = ["entries_of_object", "items", "leaves"]
 
 _MAX_NODES = 1_000_000
 _MAX_DEPTH = 1000
@@ -80,18 +80,26 @@ def items(value: Any) -> list[tuple[Any, Any]] | None:
         return list(enumerate(value))
     if not isinstance(value, Opaque):
         return None
+    named = entries_of_object(value)
+    if named is not None:
+        return named
+    if value.sequence:
+        return list(enumerate(value.sequence))
+    if value.created and value.args and value.state is None:
+        return list(enumerate(value.args))  # a tuple with named fields
+    return None
+
+
+def entries_of_object(value: Opaque) -> list[tuple[Any, Any]] | None:
+    """Return the named entries of an object that has such: a module, a dict, TorchScript's."""
     if isinstance(value.state, dict) and all(
         isinstance(value.state.get(table), dict) for table in _TABLES
     ):
         return list(_module(value.state, value.made_by))
-    if value.mapping:
+    if value.mapping or value.made_by == "collections.defaultdict":
         return list(value.mapping.items())
-    if value.sequence:
-        return list(enumerate(value.sequence))
     if value.made_by.startswith("__torch__.") and isinstance(value.state, dict):
         return list(value.state.items())  # a TorchScript object: its attributes
-    if value.created and value.args and value.state is None:
-        return list(enumerate(value.args))  # a tuple with named fields
     return None
 
 

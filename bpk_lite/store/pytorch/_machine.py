@@ -8,11 +8,12 @@ doubles itself again and again stays as small as it is.
 from __future__ import annotations
 
 import pickletools
+import warnings
 from typing import IO, TYPE_CHECKING, Any
 
 from bpk_lite.store._errors import PickleError
 from bpk_lite.store.pytorch._calls import call, storage_reference
-from bpk_lite.store.pytorch._values import Global, Opaque, type_name
+from bpk_lite.store.pytorch._values import Global, Opaque, TensorValue, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +51,11 @@ def load(
     """
     machine = _Machine(resolve if storages else None)
     try:
-        for opcode, argument, _ in pickletools.genops(stream):
-            machine.step(opcode.name, argument)
+        with warnings.catch_warnings():
+            # pickletools about odd escapes in Python 2 strings, which are the file's affair
+            warnings.simplefilter("ignore", DeprecationWarning)
+            for opcode, argument, _ in pickletools.genops(stream):
+                machine.step(opcode.name, argument)
     except PickleError:
         raise
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, UnicodeError) as error:
@@ -245,8 +249,12 @@ class _Machine:
         target = self.top()
         if isinstance(target, Opaque):
             target.state = state
+        elif isinstance(target, TensorValue):
+            raise PickleError("the pickle sets a state on a tensor")
         elif isinstance(target, dict) and isinstance(state, dict):
-            target.update(state)  # attributes of a mapping, such as a state dict's _metadata (S133)
+            # attributes of a mapping, such as a state dict's _metadata (S133); items come first
+            for key, value in state.items():
+                target.setdefault(key, value)
 
     def op_persid(self, text: str) -> None:
         self._persistent(text)

@@ -132,6 +132,11 @@ class ZipArchive:
         name_length = int.from_bytes(header[26:28], "little")
         extra_length = int.from_bytes(header[28:30], "little")
         name = bytes(self._read(info.header_offset + _LOCAL_HEADER, name_length))
+        if info.compress_type == 0 and info.compress_size != info.file_size:
+            raise MetadataDeserializationError(
+                f"{self._source.name}: {info.filename} is stored, but has two sizes: "
+                f"{info.compress_size} and {info.file_size}"
+            )
         encoding = "utf-8" if info.flag_bits & 0x800 else "cp437"
         if bytes(header[:4]) != b"PK\x03\x04" or name != info.orig_filename.encode(
             encoding, errors="replace"

@@ -1,0 +1,287 @@
+"""The commands that write: convert, rename, select, merge, set-metadata.
+
+What they need is imported when one runs, so that `bpk inspect` starts without it.
+"""
+
+# ruff: noqa: B006 - typer reads the defaults and never changes them
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bpk_lite.pack import AlreadyExists, BpkError, Layout, PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bpk_lite.convert import Contents, Conversion
+    from bpk_lite.convert._convert import Layouts
+    from bpk_lite.store import PathFilter
+
+__all__ = ["register"]
+
+Src = Annotated[
+    str, typer.Argument(metavar="SRC", help="What to read; its content says what it is.")
+]
+Dst = Annotated[str, typer.Argument(metavar="DST", help="What to write; its extension says what.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace DST if it exists.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
+Map = Annotated[
+    list[str],
+    typer.Option(
+        "--map", metavar="FROM=TO", help="Rename by pattern, as Rust's regex; repeatable, in order."
+    ),
+]
+Filter = Annotated[
+    list[str],
+    typer.Option("--filter", metavar="REGEX", help="Only tensors whose name matches; repeatable."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("convert")(_convert)
+    app.command("rename")(_rename)
+    app.command("select")(_select)
+    app.command("merge")(_merge)
+    app.command("set-metadata")(_set_metadata)
+
+
+def _convert(
+    src: Src,
+    dst: Dst,
+    map_: Map = [],
+    filter_: Filter = [],
+    from_adapter: Annotated[
+        str, typer.Option("--from-adapter", help="pytorch: bring its layout into Burn's.")
+    ] = "",
+    to_adapter: Annotated[
+        str, typer.Option("--to-adapter", help="pytorch: bring Burn's layout into PyTorch's.")
+    ] = "",
+    module: Annotated[
+        list[str],
+        typer.Option(
+            "--module", metavar="REGEX=TYPE", help="Where the type of a module is guessed wrong."
+        ),
+    ] = [],
+    reindex: Annotated[bool, typer.Option("--reindex", help="Number lists without gaps.")] = False,
+    reindex_except: Annotated[
+        list[str],
+        typer.Option("--reindex-except", metavar="REGEX", help="Lists that keep their numbers."),
+    ] = [],
+    top_level_key: Annotated[
+        str | None, typer.Option("--top-level-key", help="One entry of a PyTorch checkpoint.")
+    ] = None,
+    half: Annotated[
+        bool, typer.Option("--half", help="float32 to float16 (and back) where modules bear it.")
+    ] = False,
+    dtype: Annotated[
+        str | None, typer.Option("--dtype", help="Cast every float: F32, F16, BF16, F64.")
+    ] = None,
+    dry_run: DryRun = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Convert between .bpk, .safetensors, .pt and .npz; read .gguf and sharded models too."""
+    from bpk_lite.convert import convert, format_of, open_contents
+
+    with _faults(), open_contents(src, top_level_key=top_level_key) as source:
+        made = convert(
+            source,
+            format_of(dst),
+            layout=_layout(from_adapter, to_adapter),
+            module=dict(_pairs(module, "--module")),
+            remap=_pairs(map_, "--map"),
+            filter=_filter(filter_),
+            reindex=reindex,
+            keep_indices=tuple(reindex_except),
+            half=half,
+            dtype=dtype,
+        )
+        if source.format == "pytorch" and made.format == "burnpack" and not from_adapter:
+            _say("names and layout stay PyTorch's; --from-adapter pytorch brings them into Burn's")
+        _write(made, dst, dry_run=dry_run, overwrite=overwrite)
+
+
+def _rename(
+    src: Src,
+    dst: Dst,
+    map_: Map = [],
+    dry_run: DryRun = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Rename tensors by patterns; their bytes stay as they are."""
+    from bpk_lite.convert import convert, format_of, open_contents
+
+    with _faults(), open_contents(src) as source:
+        made = convert(source, format_of(dst), remap=_pairs(map_, "--map"))
+        _write(made, dst, dry_run=dry_run, overwrite=overwrite)
+
+
+def _select(
+    src: Src,
+    dst: Dst,
+    filter_: Filter = [],
+    dry_run: DryRun = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Keep the tensors whose names match; scalars and metadata stay."""
+    from bpk_lite.convert import convert, format_of, open_contents
+
+    with _faults(), open_contents(src) as source:
+        made = convert(source, format_of(dst), filter=_filter(filter_))
+        if not made.changes:
+            raise PlanError(f"no tensor of {src} matches {', '.join(filter_)}")
+        _write(made, dst, dry_run=dry_run, overwrite=overwrite)
+
+
+def _merge(
+    sources: Annotated[list[str], typer.Argument(metavar="SRC...", help="What to read.")],
+    into: Annotated[str, typer.Option("--into", "-o", metavar="DST", help="What to write.")],
+    dry_run: DryRun = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Put the tensors of several files into one. A name that occurs twice is an error."""
+    from bpk_lite.convert import convert, format_of, open_contents
+
+    with _faults(), contextlib.ExitStack() as stack:
+        parts = [stack.enter_context(open_contents(src)) for src in sources]
+        made = convert(_merged(parts, sources), format_of(into))
+        _write(made, into, dry_run=dry_run, overwrite=overwrite)
+
+
+def _set_metadata(
+    src: Src,
+    dst: Dst,
+    entries: Annotated[list[str], typer.Argument(metavar="[KEY=VALUE]...")] = [],
+    remove: Annotated[
+        list[str], typer.Option("--remove", metavar="KEY", help="Drop an entry; repeatable.")
+    ] = [],
+    clear: Annotated[bool, typer.Option("--clear", help="Drop all entries first.")] = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Add, replace and remove metadata entries; tensors and scalars stay."""
+    from bpk_lite.convert import convert, format_of, open_contents
+
+    with _faults(), open_contents(src) as source:
+        kept = {} if clear else dict(source.metadata)
+        for key in remove:
+            if key not in source.metadata:
+                raise PlanError(f"{src} has no metadata entry {key!r}")
+            kept.pop(key, None)
+        kept.update(_pairs(entries, "KEY=VALUE"))
+        made = convert(source, format_of(dst), metadata=kept)
+        _write(made, dst, dry_run=False, overwrite=overwrite)
+
+
+def _merged(parts: list[Contents], names: list[str]) -> Contents:
+    """Return the contents of several files as one's; equal metadata entries may repeat."""
+    from bpk_lite.store import NameCollision
+
+    whole = replace(parts[0], tensors=[], scalars={}, metadata={}, notes=[], _open=None)
+    home: dict[tuple[str, str], str] = {}
+    for part, name in zip(parts, names, strict=True):
+        found: dict[str, dict[str, Any]] = {
+            "tensor": {one.name: one for one in part.tensors},
+            "scalar": part.scalars,
+            "metadata entry": part.metadata,
+        }
+        for what, table in found.items():
+            for key, value in table.items():
+                earlier = home.setdefault((what, key), name)
+                if earlier != name and not (
+                    what == "metadata entry" and whole.metadata[key] == value
+                ):
+                    raise NameCollision(f"{what} {key!r} is in {earlier} and in {name}")
+        whole.tensors += part.tensors
+        whole.scalars |= part.scalars
+        whole.metadata |= part.metadata
+        whole.notes += part.notes
+    return whole
+
+
+def _layout(from_adapter: str, to_adapter: str) -> Layouts | None:
+    for name, value in (("--from-adapter", from_adapter), ("--to-adapter", to_adapter)):
+        if value not in ("", "pytorch"):
+            raise ValueError(f"{name} is pytorch, not {value!r}")
+    if from_adapter and to_adapter:
+        raise ValueError("--from-adapter and --to-adapter undo each other; give one")
+    if from_adapter:
+        return "pytorch-to-burn"
+    return "burn-to-pytorch" if to_adapter else None
+
+
+def _pairs(given: list[str], what: str) -> list[tuple[str, str]]:
+    pairs = []
+    for text in given:
+        left, equals, right = text.partition("=")
+        if not equals or not left:
+            raise ValueError(f"{what}: {text!r} has no '=' in it")
+        pairs.append((left, right))
+    return pairs
+
+
+def _filter(patterns: list[str]) -> PathFilter | None:
+    from bpk_lite.store import PathFilter
+
+    return PathFilter().with_regexes(patterns) if patterns else None
+
+
+def _write(made: Conversion, dst: str, *, dry_run: bool, overwrite: bool) -> None:
+    for note in made.notes:
+        _say(note)
+    if dry_run:
+        from bpk_lite.cli._show import show_changes
+
+        show_changes(made)
+        return
+    written = _Watched(made.plan).write_to_file(dst, overwrite=overwrite)
+    changed = sum(change.is_change for change in made.changes)
+    _say(f"{written}: {len(made.changes)} tensors, {changed} changed, {made.plan.size} bytes")
+
+
+class _Watched(Layout):
+    """A layout that shows how far it is, on a terminal."""
+
+    __slots__ = ("_plan", "size", "tensors")
+
+    def __init__(self, plan: Layout) -> None:
+        self._plan = plan
+        self.size = plan.size
+        self.tensors = plan.tensors
+
+    def buffers(self) -> Iterator[memoryview]:
+        """Yield the bytes, and move the bar."""
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+
+        console = Console(stderr=True)
+        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        with Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        ) as progress:
+            task = progress.add_task("", total=self.size)
+            for buffer in self._plan.buffers():
+                yield buffer
+                progress.advance(task, buffer.nbytes)
+
+
+@contextlib.contextmanager
+def _faults() -> Iterator[None]:
+    """Turn errors about files and arguments into one line on stderr and status 2."""
+    try:
+        yield
+    except AlreadyExists as error:
+        typer.echo(f"bpk: {error.filename or error}: it exists; --overwrite replaces it", err=True)
+        raise typer.Exit(2) from error
+    except (BpkError, ValueError) as error:
+        typer.echo(f"bpk: {error}", err=True)
+        raise typer.Exit(2) from error
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
