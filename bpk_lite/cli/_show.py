@@ -51,6 +51,7 @@ def show_summary(summary: Summary, *, as_tree: bool) -> None:
     """Print a summary: facts, metadata, scalars, tensors, totals (S223)."""
     console = _console()
     console.print(_text(summary.name, "bold"))
+    console.print(_text(summary.kind))
     console.print(
         f"burnpack version {summary.version}, "
         f"{human_bytes(summary.size)} ({summary.size:,} bytes); "

@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from bpk_lite.inspect._kind import record_kind
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -53,6 +55,7 @@ class Summary:
         metadata: user metadata.
         scalars: typed scalars.
         rows: the tensors, in byte order of their names.
+        kind: what the pack is, as its names tell: which record of Burn's.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Summary:
     metadata: Mapping[str, str]
     scalars: Mapping[str, Scalar]
     rows: tuple[Row, ...]
+    kind: str = ""
 
     @property
     def elements(self) -> int:
@@ -87,6 +91,7 @@ class Summary:
         """Return the summary as JSON can hold it: infinities and NaN as text, ids as integers."""
         return {
             "name": self.name,
+            "kind": self.kind,
             "size": self.size,
             "version": self.version,
             "metadata_size": self.metadata_size,
@@ -133,4 +138,10 @@ def summarize(pack: Reader) -> Summary:
         pack.metadata,
         pack.scalars,
         tuple(row(entry) for entry in sorted(pack.entries(), key=lambda entry: entry.name)),
+        record_kind(
+            pack,
+            pack.scalars,
+            pack.metadata,
+            sum(entry.param_id is not None for entry in pack.entries()),
+        ),
     )

@@ -8,9 +8,7 @@ _OLD_RECORD = (
     "Burn reads .bpk since 0.22 and renaming converts nothing: load the file with the Burn release "
     "that wrote it, export to SafeTensors there, then convert that"
 )
-_TORCH = (
-    "load it with torch.load(..., weights_only=True) and save the tensors with bpk_lite.save_file"
-)
+_TORCH = "`bpk convert` and bpk_lite.store.PytorchStore read it"
 
 
 def looks_like(head: bytes, size: int) -> str:
@@ -28,10 +26,7 @@ def looks_like(head: bytes, size: int) -> str:
     if head[257:262] == b"ustar":
         return f"a tar archive, perhaps an old PyTorch checkpoint; {_TORCH}"
     if len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= 100 << 20:
-        return (
-            "a SafeTensors file; load it with safetensors.numpy.load_file and save the tensors "
-            "with bpk_lite.save_file"
-        )
+        return "a SafeTensors file; `bpk convert` and bpk_lite.store.SafetensorsStore read it"
     if head[:1] == b"\x80" and head[1:2] and head[1] <= 5:
         return f"a Python pickle, perhaps an old PyTorch checkpoint; {_TORCH}"
     if text[:1] == b"<":
@@ -52,7 +47,7 @@ _SIGNATURES = (
     (b"version https://git-lfs", "a Git LFS pointer; fetch the real file with `git lfs pull`"),
     (b"PK\x03\x04", f"a zip archive, perhaps a PyTorch checkpoint; if so, {_TORCH}"),
     (b"\x93NUMPY", "a numpy .npy array; load it with numpy.load, save with bpk_lite.save_file"),
-    (b"GGUF", "a GGUF model; load it with the gguf package, save with bpk_lite.save_file"),
+    (b"GGUF", "a GGUF model; `bpk convert` reads its tensors that are plain numbers"),
     (b"\x89HDF\r\n", "an HDF5 file, perhaps Keras weights; load it with h5py and save the arrays"),
     (b"\x28\xb5\x2f\xfd", "zstd-compressed; decompress it first"),
     (b"\xfd7zXZ", "xz-compressed; decompress it first"),
