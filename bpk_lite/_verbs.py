@@ -63,8 +63,17 @@ def save_file(
     return plan.write_to_file(path, overwrite=overwrite, durable=durable)
 
 
-def open(source: Any, *, limits: Limits = _DEFAULT, backend: Any = "auto") -> Reader:
+def open(
+    source: Any, *, limits: Limits = _DEFAULT, backend: Any = "auto", layout: Any = "aligned"
+) -> Reader:
     """Open a pack lazily: a path, a buffer in memory, or a `ByteSource`.
+
+    Args:
+        source: what to open.
+        limits: what to accept at most.
+        backend: for paths, see `Reader.from_file`.
+        layout: ``"unaligned"`` for the files of Burn 0.19; save what it gives to have a pack of
+            today.
 
     Raises:
         FormatError: not a pack, or a broken one; the subclass says what.
@@ -74,10 +83,10 @@ def open(source: Any, *, limits: Limits = _DEFAULT, backend: Any = "auto") -> Re
     if isinstance(source, str) and "://" in source:
         raise ReadError(f"{source}: addresses cannot be opened by this release; download it first")
     if isinstance(source, str) or hasattr(source, "__fspath__"):
-        return Reader.from_file(source, limits=limits, backend=backend)
+        return Reader.from_file(source, limits=limits, backend=backend, layout=layout)
     if isinstance(source, ByteSource):
-        return Reader.from_source(source, limits=limits)
-    return Reader.from_bytes(source, limits=limits)
+        return Reader.from_source(source, limits=limits, layout=layout)
+    return Reader.from_bytes(source, limits=limits, layout=layout)
 
 
 def load(

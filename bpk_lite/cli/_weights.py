@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from bpk_lite.convert import Contents, Conversion
     from bpk_lite.convert._convert import Layouts
+    from bpk_lite.pack._header import PackLayout
     from bpk_lite.store import PathFilter
 
 __all__ = ["register"]
@@ -83,13 +84,17 @@ def _convert(
     dtype: Annotated[
         str | None, typer.Option("--dtype", help="Cast every float: F32, F16, BF16, F64.")
     ] = None,
+    unaligned: Annotated[
+        bool, typer.Option("--unaligned", help="SRC is a pack of Burn 0.19, without alignment.")
+    ] = False,
     dry_run: DryRun = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Convert between .bpk, .safetensors, .pt and .npz; read .gguf and sharded models too."""
     from bpk_lite.convert import convert, format_of, open_contents
 
-    with _faults(), open_contents(src, top_level_key=top_level_key) as source:
+    packing: PackLayout = "unaligned" if unaligned else "aligned"
+    with _faults(), open_contents(src, top_level_key=top_level_key, layout=packing) as source:
         made = convert(
             source,
             format_of(dst),

@@ -29,6 +29,7 @@ from bpk_lite.store.pytorch._stream import SourceStream
 
 if TYPE_CHECKING:
     from bpk_lite.pack import ByteSource
+    from bpk_lite.pack._header import PackLayout
 
 __all__ = ["SCALARS_KEY", "VALUES_KEY", "Contents", "Format", "open_contents"]
 
@@ -73,7 +74,11 @@ class Contents:
 
 
 def open_contents(
-    source: Any, *, top_level_key: str | None = None, limits: Limits | None = None
+    source: Any,
+    *,
+    top_level_key: str | None = None,
+    limits: Limits | None = None,
+    layout: PackLayout = "aligned",
 ) -> Contents:
     """Open a pack, SafeTensors, a PyTorch checkpoint, ``.npz``, GGUF, or a sharded model's index.
 
@@ -81,6 +86,7 @@ def open_contents(
         source: a path or a buffer. An index (``*.safetensors.index.json``) and GGUF need a path.
         top_level_key: one entry of a PyTorch checkpoint to look into.
         limits: what to accept.
+        layout: ``"unaligned"`` for packs of Burn 0.19, see `Reader.from_source`.
 
     Raises:
         ReadError, FormatError: it cannot be read, is of no known format, or is broken.
@@ -93,13 +99,15 @@ def open_contents(
     else:
         opened = BytesSource(source)
     try:
-        return _by_content(opened, source, top_level_key, bounds)
+        return _by_content(opened, source, top_level_key, bounds, layout)
     except BaseException:
         opened.close()
         raise
 
 
-def _by_content(opened: ByteSource, given: Any, key: str | None, limits: Limits) -> Contents:
+def _by_content(
+    opened: ByteSource, given: Any, key: str | None, limits: Limits, layout: PackLayout
+) -> Contents:
     head = bytes(opened.read_at(0, min(opened.size, _HEAD)))
     if head.startswith(b"GGUF"):
         from bpk_lite.convert._gguf import open_gguf
@@ -117,7 +125,7 @@ def _by_content(opened: ByteSource, given: Any, key: str | None, limits: Limits)
         raise InvalidMagicNumber(
             f"{opened.name}: no weights in it; it is {looks_like(head, opened.size)}"
         )
-    pack = Reader.from_source(opened, limits=limits)
+    pack = Reader.from_source(opened, limits=limits, layout=layout)
     return Contents(
         "burnpack", pack.tensors("data"), dict(pack.scalars), dict(pack.metadata), _open=pack
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 from bpk_lite.pack._errors import InvalidHeader, InvalidMagicNumber, InvalidVersion, LimitError
 from bpk_lite.pack._limits import DEFAULT_LIMITS, Limits
 from bpk_lite.pack._sniff import looks_like
 
-__all__ = ["ALIGNMENT", "Header", "aligned"]
+__all__ = ["ALIGNMENT", "Header", "PackLayout", "aligned"]
 
 ALIGNMENT = 256
 MAGIC = 0x4255524E  # little-endian on disk, hence NRUB (C5)
@@ -17,6 +18,7 @@ VERSION = 1
 _STRUCT = struct.Struct("<IHI")
 HEADER_SIZE = _STRUCT.size
 SNIFF_SIZE = 512
+PackLayout: TypeAlias = Literal["aligned", "unaligned"]
 
 
 def aligned(offset: int) -> int:
@@ -31,14 +33,19 @@ class Header:
     Attributes:
         metadata_size: bytes of the CBOR item behind the header.
         version: the format version; 0 and 1 are read, 1 is written (C6, C7).
+        layout: where the data begin: at a multiple of 256, or right behind the metadata, as Burn
+            0.19 had it (section 16). Only the first is written.
     """
 
     metadata_size: int
     version: int = VERSION
+    layout: PackLayout = "aligned"
 
     @property
     def data_start(self) -> int:
         """Absolute offset of the first tensor (C12)."""
+        if self.layout == "unaligned":
+            return HEADER_SIZE + self.metadata_size
         return aligned(HEADER_SIZE + self.metadata_size)
 
     def encode(self) -> bytes:
@@ -47,7 +54,13 @@ class Header:
 
     @classmethod
     def decode(
-        cls, head: bytes, *, size: int, name: str = "<bytes>", limits: Limits = DEFAULT_LIMITS
+        cls,
+        head: bytes,
+        *,
+        size: int,
+        name: str = "<bytes>",
+        limits: Limits = DEFAULT_LIMITS,
+        layout: PackLayout = "aligned",
     ) -> Header:
         """Read the header from the first bytes of a pack of `size` bytes.
 
@@ -55,8 +68,11 @@ class Header:
         let the message say what a foreign file is.
 
         Raises:
+            ValueError: there is no such layout.
             InvalidHeader, InvalidMagicNumber, InvalidVersion, LimitError: as C75 says.
         """
+        if layout not in get_args(PackLayout):
+            raise ValueError(f"layout is {' or '.join(get_args(PackLayout))}, not {layout!r}")
         if len(head) < HEADER_SIZE:
             raise InvalidHeader(
                 f"{name}: {size} bytes are too few for a burnpack header of {HEADER_SIZE}; "
@@ -82,4 +98,4 @@ class Header:
                 f"{name}: the header announces {metadata_size} bytes of metadata behind its own "
                 f"{HEADER_SIZE}, but there are {size} bytes in all; was the save interrupted?"
             )
-        return cls(metadata_size, version)
+        return cls(metadata_size, version, layout)

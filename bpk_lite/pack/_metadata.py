@@ -106,6 +106,8 @@ class Metadata:
             }
             if len(descriptors) > limits.tensors:
                 raise LimitError(f"{len(descriptors)} tensors; the limit is {limits.tensors}")
+            if header.layout == "unaligned":
+                _modernize(descriptors)
             largest = check_descriptors(descriptors, header.data_start, limits)
             if descriptors:
                 _check_size(header, largest, size)
@@ -259,15 +261,28 @@ def _check(name: str, raw: Any, end_limit: int, tensor_limit: int) -> int:
     return end
 
 
+def _modernize(descriptors: dict[str, Any]) -> None:
+    """Say in today's words what Burn 0.19 wrote: booleans were plain text (section 16)."""
+    for descriptor in descriptors.values():
+        if type(descriptor) is dict and descriptor.get("dtype") == "Bool":
+            descriptor["dtype"] = {"Bool": "Native"}
+
+
 def _check_size(header: Header, largest: int, size: int) -> None:
     """Check that the file reaches to the end of its last tensor, padding included (C77)."""
     needed = header.data_start + largest
+    if header.layout == "unaligned" and size != needed:
+        raise ValidationError(
+            f"{size} bytes, but with data right behind the metadata the tensors would end at "
+            f"{needed}: no unaligned pack of Burn 0.19; open it without layout"
+        )
     if size >= needed:
         return
     if HEADER_SIZE + header.metadata_size + largest == size:
         raise TruncatedError(
             f"an unaligned pack, as Burn 0.19 wrote them: its {size} bytes end where its tensors "
-            "would if they followed the metadata directly; open and save it with Burn 0.20 or 0.21"
+            "would if they followed the metadata directly; open it with layout='unaligned', or use "
+            "`bpk convert --unaligned`"
         )
     raise TruncatedError(
         f"{size} bytes, but the tensors end at {needed}: {needed - size} are missing; "

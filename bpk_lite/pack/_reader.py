@@ -18,6 +18,7 @@ from bpk_lite.pack._source import BytesSource
 from bpk_lite.pack._tensor import Tensor
 
 if TYPE_CHECKING:
+    from bpk_lite.pack._header import PackLayout
     from bpk_lite.pack._metadata import Entry
     from bpk_lite.pack._scalar import Scalar
     from bpk_lite.pack._source import ByteSource
@@ -54,8 +55,19 @@ class Reader(Mapping[str, Tensor]):
         self.scalars: Mapping[str, Scalar] = MappingProxyType(metadata.scalars)
 
     @classmethod
-    def from_source(cls, source: ByteSource, *, limits: Limits = DEFAULT_LIMITS) -> Self:
+    def from_source(
+        cls,
+        source: ByteSource,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        layout: PackLayout = "aligned",
+    ) -> Self:
         """Open a pack over any source of bytes. It belongs to the reader, which closes it.
+
+        Args:
+            source: the bytes.
+            limits: what to accept at most.
+            layout: ``"unaligned"`` for the files of Burn 0.19, which were packed without gaps.
 
         Raises:
             FormatError: not a pack, or a broken one; the subclass says what (container.md 13).
@@ -64,7 +76,7 @@ class Reader(Mapping[str, Tensor]):
         try:
             size = source.size
             head = bytes(source.read_at(0, min(size, SNIFF_SIZE)))
-            header = Header.decode(head, size=size, name=source.name, limits=limits)
+            header = Header.decode(head, size=size, name=source.name, limits=limits, layout=layout)
             blob = bytes(source.read_at(HEADER_SIZE, header.metadata_size))
             # The collector would look at a hundred thousand new dicts over and over, for nothing.
             collecting = gc.isenabled()
@@ -83,15 +95,22 @@ class Reader(Mapping[str, Tensor]):
 
     @classmethod
     def from_bytes(
-        cls, buffer: Any, *, limits: Limits = DEFAULT_LIMITS, name: str = "<bytes>"
+        cls,
+        buffer: Any,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        name: str = "<bytes>",
+        layout: PackLayout = "aligned",
     ) -> Self:
         """Open a pack in memory: any contiguous buffer. It is kept, and nothing is copied (C84).
+
+        See `from_source` for `limits` and `layout`.
 
         Raises:
             FormatError: not a pack, or a broken one.
             TypeError: not a contiguous buffer.
         """
-        return cls.from_source(BytesSource(buffer, name), limits=limits)
+        return cls.from_source(BytesSource(buffer, name), limits=limits, layout=layout)
 
     @classmethod
     def from_static(cls, package: str, resource: str, *, limits: Limits = DEFAULT_LIMITS) -> Self:
@@ -127,6 +146,7 @@ class Reader(Mapping[str, Tensor]):
         limits: Limits = DEFAULT_LIMITS,
         backend: Literal["auto", "mmap", "read"] = "auto",
         exact: bool = False,
+        layout: PackLayout = "aligned",
     ) -> Self:
         """Open a pack in a file, mapped where the system can map it.
 
@@ -136,13 +156,14 @@ class Reader(Mapping[str, Tensor]):
             limits: what to accept at most.
             backend: ``"mmap"``, ``"read"``, or ``"auto"``: map, and read where mapping fails.
             exact: take the path exactly as given (C124).
+            layout: see `from_source`.
 
         Raises:
             ReadError: missing, not permitted, a directory.
             FormatError: not a pack, or a broken one.
         """
         source = desktop().open_source(path, limits=limits, backend=backend, exact=exact)
-        return cls.from_source(source, limits=limits)
+        return cls.from_source(source, limits=limits, layout=layout)
 
     # -- tensors
 

@@ -19,6 +19,8 @@ from bpk_lite.convert import (
 )
 from bpk_lite.pack import FormatError, InvalidMagicNumber, PlanError, Reader, Scalar, Tensor, Writer
 from bpk_lite.store import NameCollision, PathFilter, StoreError, UnsupportedDType
+from tests.pack.test_reader import unaligned
+from tests.support import descriptor
 
 TENSORS = {
     "block.0.weight": np.arange(6, dtype="<f4").reshape(2, 3),
@@ -244,6 +246,16 @@ def test_an_unknown_extension_is_an_error():
 def test_other_files_are_named(blob, error, text):
     with pytest.raises(error, match=text):
         open_contents(blob)
+
+
+def test_a_pack_of_burn_0_19_becomes_one_of_today():
+    """Only on request, since its data begin elsewhere (section 16)."""
+    blob = unaligned({"a": descriptor("F32", (2,), (0, 8))}, np.array([1.5, 2.5], "<f4").tobytes())
+    with pytest.raises(FormatError, match="bpk convert --unaligned"):
+        open_contents(blob)
+    with open_contents(blob, layout="unaligned") as source:
+        out = convert(source).plan.into_bytes()
+    assert Reader.from_bytes(out)["a"].numpy().tolist() == [1.5, 2.5]
 
 
 def test_npz_of_any_kind():

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from bpk_lite import testing as bt
 from bpk_lite.pack import (
     BytesSource,
+    DType,
+    FormatError,
     LimitError,
     Limits,
     Reader,
@@ -152,6 +154,37 @@ def test_the_unaligned_packs_of_burn_0_19_are_recognised():
     unaligned = blob[: 10 + int.from_bytes(blob[6:10], "little")] + bytes(8)
     with pytest.raises(TruncatedError, match=r"unaligned pack, as Burn 0\.19"):
         Reader.from_bytes(unaligned)
+
+
+def unaligned(tensors, data):
+    """Return a pack as Burn 0.19 wrote them: no gaps, booleans as plain text (section 16)."""
+    blob = pack_of(tensors, b"")
+    return blob[: 10 + int.from_bytes(blob[6:10], "little")] + data
+
+
+def test_the_unaligned_packs_of_burn_0_19_are_read_on_request():
+    """The data lie right behind the metadata; the text Bool is a boolean."""
+    blob = unaligned(
+        {"a": descriptor("F32", (2,), (0, 8)), "b": descriptor("Bool", (3,), (8, 11))},
+        np.array([1.5, 2.5], "<f4").tobytes() + bytes([1, 0, 1]),
+    )
+    with pytest.raises(FormatError):
+        Reader.from_bytes(blob)
+    pack = Reader.from_bytes(blob, layout="unaligned")
+    assert [1.5, 2.5] == pack["a"].numpy().tolist()
+    assert [True, False, True] == pack["b"].numpy().tolist()
+    today = Writer(pack.tensors()).plan().into_bytes()
+    assert [1.5, 2.5] == Reader.from_bytes(today)["a"].numpy().tolist()
+    assert DType.BOOL == Reader.from_bytes(today)["b"].dtype
+
+
+def test_a_pack_of_today_is_not_read_as_unaligned():
+    """Its bytes would be shifted, so it is refused; and there are two layouts only."""
+    blob = Writer({"a": np.arange(3, dtype="<f4")}).plan().into_bytes()
+    with pytest.raises(ValidationError, match="no unaligned pack"):
+        Reader.from_bytes(blob, layout="unaligned")
+    with pytest.raises(ValueError, match="aligned or unaligned"):
+        Reader.from_bytes(blob, layout="packed")
 
 
 @pytest.mark.parametrize(
