@@ -20,7 +20,7 @@ from bpk_lite.pack import AlreadyExists, BpkError, WriteError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ScratchFile"]
+__all__ = ["ScratchFile", "already_exists", "sync_directory", "write_error"]
 
 _counter = itertools.count()  # `next` on it is atomic
 _NAME_MAX = 255
@@ -84,7 +84,7 @@ class ScratchFile:
         else:
             self._link()
         if durable:
-            _sync_directory(self.destination)
+            sync_directory(self.destination)
 
     def _rename(self) -> None:
         try:
@@ -143,7 +143,7 @@ def _regular_mode(path: Path) -> int | None:
     return stat.S_IMODE(status.st_mode) if stat.S_ISREG(status.st_mode) else None
 
 
-def _sync_directory(destination: Path) -> None:
+def sync_directory(destination: Path) -> None:
     if os.name != "posix":
         return
     try:

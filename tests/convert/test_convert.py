@@ -7,7 +7,6 @@ import json
 
 import numpy as np
 import pytest
-import safetensors.numpy
 
 from bpk_lite.convert import (
     SCALARS_KEY,
@@ -73,14 +72,6 @@ def test_an_unchanged_pack_is_the_same_file():
     out, made = through(blob, "burnpack")
     assert out == blob
     assert not any(change.is_change for change in made.changes)
-
-
-def test_safetensors_reads_what_is_written():
-    out, _ = through(pack(), "safetensors")
-    found = safetensors.numpy.load(out)
-    assert {name: array.tolist() for name, array in found.items()} == {
-        name: array.tolist() for name, array in TENSORS.items()
-    }
 
 
 def test_numpy_reads_what_is_written():

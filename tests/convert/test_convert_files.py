@@ -7,14 +7,15 @@ import json
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import save_file
-from torch import nn as tnn
 
 from bpk_lite.convert import convert, open_contents
 from bpk_lite.pack import Reader, ReadError
 from bpk_lite.store import BurnpackStore, StoreError
-from tests.convert.test_convert import through
+from tests.convert.test_convert import TENSORS, pack, through
+
+torch = pytest.importorskip("torch", reason="torch is a desktop dependency", exc_type=ImportError)
+safetensors = pytest.importorskip("safetensors.torch", reason="a desktop dependency")
+tnn = torch.nn
 
 pytestmark = pytest.mark.desktop
 
@@ -94,10 +95,12 @@ def test_a_net_of_pytorch_goes_to_burn_and_back():
 
 def test_a_sharded_model(tmp_path):
     """The index says which file has what; every shard is read beside it."""
-    save_file(
+    safetensors.save_file(
         {"a": torch.ones(2), "b": torch.zeros(3)}, tmp_path / "m-1.safetensors", {"format": "pt"}
     )
-    save_file({"c": torch.full((2,), 7.0)}, tmp_path / "m-2.safetensors", {"format": "pt"})
+    safetensors.save_file(
+        {"c": torch.full((2,), 7.0)}, tmp_path / "m-2.safetensors", {"format": "pt"}
+    )
     index = tmp_path / "m.safetensors.index.json"
     places = {"a": "m-1.safetensors", "b": "m-1.safetensors", "c": "m-2.safetensors"}
     index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
@@ -158,3 +161,12 @@ def test_memory_stays_small(tmp_path):
         tracemalloc.stop()
         assert peak < 24 << 20, (old, new, peak)
     assert (tmp_path / "a.bpk").read_bytes() == (tmp_path / "b.bpk").read_bytes()
+
+
+def test_safetensors_reads_what_is_written():
+    """The library gives the same arrays."""
+    out, _ = through(pack(), "safetensors")
+    found = safetensors.load(out)
+    assert {name: array.tolist() for name, array in found.items()} == {
+        name: array.tolist() for name, array in TENSORS.items()
+    }

@@ -6,12 +6,13 @@ import random
 
 import numpy as np
 import pytest
-import safetensors
-import safetensors.numpy
 
 from bpk_lite.pack import BpkError, Tensor
 from bpk_lite.store import SafetensorsFile, SafetensorsPlan
 from tests.store.test_safetensors import FILES, READS
+
+safetensors = pytest.importorskip("safetensors", reason="a desktop dependency")
+pytest.importorskip("safetensors.numpy")
 
 pytestmark = pytest.mark.desktop
 
