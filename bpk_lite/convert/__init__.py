@@ -6,13 +6,9 @@ Everything works on bytes; paths need a file system, and GGUF and sharded models
         convert(source, layout="pytorch-to-burn").plan.write_to_file("net.bpk")
 """
 
-from bpk_lite.convert._contents import (
-    SCALARS_KEY,
-    VALUES_KEY,
-    Contents,
-    open_contents,
-)
+from bpk_lite.convert._contents import SCALARS_KEY, VALUES_KEY, Contents
 from bpk_lite.convert._convert import Change, Conversion, convert, format_of
+from bpk_lite.convert._open import open_contents
 from bpk_lite.convert._types import MODULE_TYPES, module_types
 
 __all__ = [
