@@ -135,6 +135,39 @@ def test_conversion_gives_the_trained_network(mnist):
     np.testing.assert_allclose(ours(mnist[0][:20]), expected, atol=1e-5)
 
 
+def test_one_convert_call_brings_the_trained_network_to_burn(mnist, logits, tmp_path):
+    """From the network as PyTorch saves it, `bpk convert` gives the weights of the model's file."""
+    import torch
+    from train_mnist import make_network
+
+    from bpk_lite.store import BurnpackStore
+
+    places = {r"^conv1\.conv": "0", r"^conv1\.norm": "1", r"^conv2\.conv": "4", r"^conv2\.norm": "5",
+              r"^fc1": "9", r"^fc2": "12", r"^fc3": "15"}  # fmt: skip
+    theirs = make_network()
+    BurnpackStore(MODEL, remap=places).apply_to(theirs)
+    torch.save(theirs.state_dict(), tmp_path / "net.pt")
+    maps = [
+        f"--map=^{number}\\.={pattern[1:].replace(chr(92), '')}."
+        for pattern, number in places.items()
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "bpk_lite",
+        "convert",
+        tmp_path / "net.pt",
+        tmp_path / "net.bpk",
+    ]
+    subprocess.run([*command, "--from-adapter", "pytorch", *maps], check=True, capture_output=True)
+    net = Net()
+    result = BurnpackStore(tmp_path / "net.bpk").apply_to(net)
+    assert ("conv1.norm.num_batches_tracked", "conv2.norm.num_batches_tracked") == result.unused
+    wanted = Reader.from_bytes(MODEL.read_bytes())
+    assert all(tensor.buffer() == wanted[tensor.name].buffer() for tensor in net.tensors())
+    np.testing.assert_array_equal(net(mnist[0][:100]), logits[:100])
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The demo's wheel, built."""
