@@ -1,4 +1,4 @@
-"""Run all benchmarks: opening, saving, loading, importing.
+"""Run all benchmarks: opening, saving, loading, converting, importing.
 
 Each row is measured beside its peers in the same process, minimum of several runs with the page
 cache warm, since only ratios mean something on a shared machine. Real Burn takes part where
@@ -186,7 +186,9 @@ def main() -> None:
     """Measure everything, print the table, write the JSON."""
     OUT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=OUT) as folder:
-        rows = [*opening(), *files(Path(folder)), *importing()]
+        from benchmarks.convert import converting
+
+        rows = [*opening(), *files(Path(folder)), *converting(Path(folder)), *importing()]
     table = Table("what", "bpk_lite, ms", "beside", "ms", "ours / theirs")
     for item in rows:
         first, name = f"{item['ours']:.3g}", item["what"]
