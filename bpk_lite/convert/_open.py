@@ -160,12 +160,7 @@ def _npz(opened: ByteSource) -> Contents:
             with archive.open(member) as stream:
                 return np.ascontiguousarray(np.lib.format.read_array(stream, allow_pickle=False))
 
-        little = dtype.newbyteorder("<")
-
-        def swapped(make: Any = provider, little: Any = little) -> Any:
-            return make().astype(little, copy=False)
-
-        found.tensors.append(Tensor.deferred(name, kind, shape, swapped))
+        found.tensors.append(Tensor.deferred(name, kind, shape, provider))
     return found
 
 

@@ -173,6 +173,34 @@ def test_one_name_for_two_is_an_error():
         through(pack(), "burnpack", remap={r"block\.\d": "x"})
 
 
+def test_a_norm_that_has_both_names_is_an_error():
+    """Renamed by its type, a weight may not take the place of a gamma."""
+    blob = Writer({"n.weight": np.ones(2, "<f4"), "n.gamma": np.ones(2, "<f4")}).plan()
+    with pytest.raises(NameCollision, match=r"'n\.weight' and 'n\.gamma'"):
+        through(blob.into_bytes(), "burnpack", layout="pytorch-to-burn")
+
+
+def test_metadata_say_which_layout_a_safetensors_file_has():
+    """``format`` is ``pt`` in PyTorch's layout, which its libraries ask for, and gone in Burn's."""
+    out, _ = through(pack(metadata={"k": "v"}), "safetensors", layout="burn-to-pytorch")
+    with open_contents(out) as source:
+        assert source.metadata == {"k": "v", "format": "pt"}
+    back, _ = through(out, "burnpack", layout="pytorch-to-burn")
+    assert dict(Reader.from_bytes(back).metadata) == {"k": "v"}
+    plain, _ = through(pack(metadata={"k": "v"}), "safetensors")
+    with open_contents(plain) as source:
+        assert source.metadata == {"k": "v"}
+
+
+def test_booleans_stored_as_words_are_booleans_elsewhere():
+    """Numpy has one kind of them."""
+    words = Tensor.from_bytes("m", "Bool(U32)", (2,), np.array([1, 0], "<u4").tobytes())
+    out, _ = through(Writer([words]).plan().into_bytes(), "npz")
+    with np.load(io.BytesIO(out)) as found:
+        assert found["m"].dtype == np.dtype(bool)
+        assert found["m"].tolist() == [True, False]
+
+
 def test_filter_says_what_it_left_out():
     _, made = through(pack(), "burnpack", filter=PathFilter().with_regex("^block"))
     assert made.left_out == ("flag", "ids")

@@ -37,7 +37,7 @@ def state():
         f"{str(one).removeprefix('torch.')}": torch.arange(6).reshape(2, 3).to(one)
         for one in DTYPES
     }
-    return found | {"scalar": torch.tensor(2.5), "empty": torch.zeros(0, 3)}
+    return found | {"scalar": torch.tensor(2.5), "empty": torch.zeros(3, 0)}
 
 
 @pytest.mark.parametrize("mmap", [False, True])
@@ -52,6 +52,29 @@ def test_torch_loads_what_is_written(tmp_path, mmap):
     found = torch.load(path, weights_only=True, mmap=mmap)
     assert list(found) == [change.new for change in made.changes]
     assert all(found[k].dtype == v.dtype and torch.equal(found[k], v) for k, v in wanted.items())
+    assert all(found[k].stride() == v.stride() for k, v in wanted.items())
+
+
+def test_entries_beyond_the_old_limits_of_zip(monkeypatch):
+    """Lengths of 64 bits where a file is too long for 32; the limit is lowered to see it."""
+    import zipfile
+
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1000)
+    blob = saved({"big": torch.arange(1000.0), "small": torch.ones(2)})
+    with open_contents(blob) as source:
+        plan = convert(source, "pytorch").plan
+        out = plan.into_bytes()
+    assert len(out) == plan.size
+    with zipfile.ZipFile(io.BytesIO(out)) as archive:
+        starts = [info.header_offset for info in archive.infolist()]
+        assert archive.testzip() is None
+        for info, start in zip(archive.infolist(), starts, strict=True):
+            name, extra = (
+                int.from_bytes(out[start + at : start + at + 2], "little") for at in (26, 28)
+            )
+            assert (start + 30 + name + extra) % 64 == 0, info.filename
+    found = torch.load(io.BytesIO(out), weights_only=True)
+    assert torch.equal(found["big"], torch.arange(1000.0))
 
 
 def test_scalars_become_numbers_of_the_state_dict():
