@@ -1,7 +1,8 @@
-"""What README shows, run as it stands."""
+"""What README and the notebooks show, run as it stands."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from tests.optim.test_everywhere import Net, gradients
 
 pytestmark = pytest.mark.desktop
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 
 
 def block(heading, index=0):
@@ -69,3 +71,16 @@ def test_pytorch_to_burn_and_back(tmp_path, monkeypatch):
         BurnpackStore("net.bpk").get_tensor("0.weight").numpy(),
         theirs.module[0].weight.detach().numpy().T,
     )
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("notebooks/*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks_run(path, monkeypatch, capsys):
+    """Every code cell, in order, in one namespace; stored without outputs."""
+    monkeypatch.chdir(path.parent)
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    names: dict = {}
+    for cell in cells:
+        assert cell["outputs"] == []
+        exec("".join(cell["source"]), names)
+    assert "module record: 18 tensors, 260,810 parameters" in capsys.readouterr().out
+    assert names["small"].scalars["step"].value == 1200

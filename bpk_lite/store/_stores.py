@@ -143,6 +143,10 @@ class PytorchStore(Store):
         self._cell.open = reader
         return list(reader.values())
 
+    def _unreadable(self) -> str:
+        reasons = self._cell.open.unsupported.items()
+        return "".join(f"\n{name!r} cannot be read: {reason}" for name, reason in reasons)
+
     @property
     def _maps_indices(self) -> bool:
         return self.map_indices_contiguous is not False

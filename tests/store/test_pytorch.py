@@ -17,7 +17,7 @@ from bpk_lite.store import NameCollision, PickleError, PytorchReader, StoreError
 FOLDER = Path(__file__).parent.parent / "fixtures" / "burn" / "store" / "pytorch"
 ROWS = [json.loads(line) for line in (FOLDER / "expected.jsonl").read_text().splitlines()]
 
-# Deliberate differences, each with its reason (docs/differences.md has them too).
+# Deliberate differences, each with its reason (docs/differences-stores.md has them too).
 DIFFERS = {
     "zip_v3_float8.pt": "the other tensors are read, the float8 one is named",
     "zip_complex.pt": "likewise",
@@ -31,7 +31,6 @@ DIFFERS = {
     "zip_key_int_text.pt": "two paths of one name are an error",
     "collision_names.pt": "likewise; Burn keeps an arbitrary one",
     "bomb_dup.pt": "shared references cost nothing, and there is no tensor in them",
-    "deep_1500.pt": "likewise",
     "plain_list.pkl": "a list is a container like another",
 }
 

@@ -15,6 +15,7 @@ from bpk_lite.store.pytorch._values import (
     StorageValue,
     TensorValue,
     Unsupported,
+    short,
     type_name,
 )
 
@@ -64,11 +65,11 @@ def storage_reference(reference: Any) -> StorageValue:
         PickleError: not a storage reference, or a view outside of it.
     """
     if not isinstance(reference, tuple) or len(reference) < 5 or reference[0] != "storage":
-        raise PickleError(f"a persistent id is no storage reference: {_short(reference)}")
+        raise PickleError(f"a persistent id is no storage reference: {short(reference)}")
     _, kind, key, _, count, *more = reference
     name = kind.name if isinstance(kind, Global) else str(kind).rpartition(".")[2]
     if not isinstance(kind, Global | str) or not isinstance(key, str | int) or not _size(count):
-        raise PickleError(f"a storage reference is malformed: {_short(reference)}")
+        raise PickleError(f"a storage reference is malformed: {short(reference)}")
     dtype = _STORAGES.get(name)
     untyped = name == "UntypedStorage"
     if dtype is None and not untyped and not name.endswith("Storage"):
@@ -82,7 +83,7 @@ def storage_reference(reference: Any) -> StorageValue:
             or len(view) != 3
             or not all(map(_size, view[1:]))
         ):
-            raise PickleError(f"a view of storage {key!r} is malformed: {_short(view)}")
+            raise PickleError(f"a view of storage {key!r} is malformed: {short(view)}")
         offset, length = view[1:]
         if offset + length > count:
             raise PickleError(
@@ -90,11 +91,6 @@ def storage_reference(reference: Any) -> StorageValue:
                 f"of {count}"
             )
     return StorageValue(str(key), dtype, count, offset, length, name)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _size(value: Any) -> bool:
@@ -117,7 +113,7 @@ def _ordered(args: tuple[Any, ...]) -> dict[Any, Any]:
 def _list(args: tuple[Any, ...]) -> list[Any]:
     """`set` and `frozenset`: their elements."""
     if len(args) > 1 or not all(isinstance(one, list | tuple) for one in args):
-        raise PickleError(f"a set is made of a list, not of {_short(args)}")
+        raise PickleError(f"a set is made of a list, not of {short(args)}")
     return list(*args)
 
 
@@ -146,7 +142,8 @@ def _tensor(args: tuple[Any, ...], least: int, dtype: Any = None, metadata: Any 
     shape, strides = _dims(shape, "sizes"), _dims(strides, "strides")
     if not _size(offset) or len(shape) != len(strides):
         raise PickleError(
-            f"a tensor of sizes {list(shape)} has strides {list(strides)} and offset {offset!r}"
+            f"a tensor of sizes {list(shape)} has strides {list(strides)} and offset "
+            f"{short(offset)}"
         )
     size = found.itemsize
     assert size is not None
@@ -182,7 +179,7 @@ def _element_type(storage: StorageValue, dtype: Any) -> DType | Unsupported:
 
 def _dims(value: Any, what: str) -> tuple[int, ...]:
     if not isinstance(value, tuple | list) or not all(map(_size, value)):
-        raise PickleError(f"the {what} of a tensor are {_short(value)}, expected unsigned integers")
+        raise PickleError(f"the {what} of a tensor are {short(value)}, expected unsigned integers")
     return tuple(value)
 
 

@@ -10,7 +10,7 @@ from bpk_lite.pack import FormatError, MetadataDeserializationError, TruncatedEr
 from bpk_lite.store._errors import PickleError
 from bpk_lite.store.pytorch._machine import load
 from bpk_lite.store.pytorch._stream import SourceStream
-from bpk_lite.store.pytorch._values import Opaque, StorageValue, TensorValue, children
+from bpk_lite.store.pytorch._values import Opaque, StorageValue, TensorValue, children, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,9 @@ class LegacyArchive:
             raise FormatError(f"{name}: not a PyTorch checkpoint: the magic number is wrong")
         version = load(stream, storages=False)
         if version != _PROTOCOL:
-            raise FormatError(f"{name}: legacy protocol {version!r}; only {_PROTOCOL} is known")
+            raise FormatError(
+                f"{name}: legacy protocol {short(version)}; only {_PROTOCOL} is known"
+            )
         check_order(load(stream, storages=False), name)
         self.root = load(stream)
         keys = load(stream, storages=False)
@@ -91,7 +93,9 @@ class LegacyArchive:
         for key in map(str, keys):
             storage = self._storages.get(key)
             if storage is None:
-                raise FormatError(f"{name}: storage {key!r} is listed, but nothing refers to it")
+                raise FormatError(
+                    f"{name}: storage {short(key)} is listed, but nothing refers to it"
+                )
             end = position + _COUNT + storage.count * storage.size
             if end > source.size:
                 raise TruncatedError(

@@ -11,12 +11,16 @@ import pickletools
 import warnings
 from typing import IO, TYPE_CHECKING, Any
 
+from bpk_lite.pack import LimitError
 from bpk_lite.store._errors import PickleError
 from bpk_lite.store.pytorch._calls import call, storage_reference
+from bpk_lite.store.pytorch._nesting import MAX_DEPTH, is_too_deep, release
 from bpk_lite.store.pytorch._values import Global, Opaque, TensorValue, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from bpk_lite.pack import BpkError
 
 __all__ = ["load"]
 
@@ -48,32 +52,38 @@ def load(
 
     Raises:
         PickleError: not a pickle, cut short, or one that says what cannot be.
+        LimitError: nested beyond any real checkpoint.
     """
     machine = _Machine(resolve if storages else None)
+    failure: BpkError | None = None
     try:
         with warnings.catch_warnings():
             # pickletools about odd escapes in Python 2 strings, which are the file's affair
             warnings.simplefilter("ignore", DeprecationWarning)
             for opcode, argument, _ in pickletools.genops(stream):
                 machine.step(opcode.name, argument)
-    except PickleError:
-        raise
+    except PickleError as error:
+        failure = PickleError(*error.args)  # a new one: frames of the old would keep values alive
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, UnicodeError) as error:
-        raise PickleError(f"the pickle is broken: {type(error).__name__}: {error}") from error
+        failure = PickleError(f"the pickle is broken: {type(error).__name__}: {error}")
     except (MemoryError, RecursionError) as error:
-        raise PickleError(
-            f"the pickle is beyond what can be read: {type(error).__name__}"
-        ) from error
+        failure = PickleError(f"the pickle is beyond what can be read: {type(error).__name__}")
+    if failure is None and is_too_deep(machine.made):
+        failure = LimitError(f"the pickle's nesting exceeds {MAX_DEPTH} levels")
+    if failure is not None:
+        machine.forget()
+        raise failure
     return machine.result
 
 
 class _Machine:
-    """Stack and memo of one pickle."""
+    """Stack and memo of one pickle, and all containers in the order in which they were made."""
 
-    __slots__ = ("memo", "resolve", "result", "stack")
+    __slots__ = ("made", "memo", "resolve", "result", "stack")
 
     def __init__(self, resolve: Callable[[Any], Any] | None) -> None:
         self.stack: list[Any] = []
+        self.made: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.resolve = resolve
         self.result: Any = None
@@ -93,6 +103,19 @@ class _Machine:
             if handler is None:
                 raise PickleError(f"opcode {name} is not known")
             handler(argument)
+
+    def push(self, value: Any) -> None:
+        """Put what was made just now on the stack."""
+        self.stack.append(value)
+        if isinstance(value, dict | list | tuple | Opaque):
+            self.made.append(value)
+
+    def forget(self) -> None:
+        """Let go of everything, without recursion."""
+        self.result = None
+        self.stack.clear()
+        self.memo.clear()
+        release(self.made)
 
     def pop(self) -> Any:
         """Take the top of the stack; a mark is no value."""
@@ -163,10 +186,10 @@ class _Machine:
     # -- containers
 
     def op_empty_list(self, _: None) -> None:
-        self.stack.append([])
+        self.push([])
 
     def op_empty_dict(self, _: None) -> None:
-        self.stack.append({})
+        self.push({})
 
     def op_empty_tuple(self, _: None) -> None:
         self.stack.append(())
@@ -174,28 +197,28 @@ class _Machine:
     op_empty_set = op_empty_list
 
     def op_list(self, _: None) -> None:
-        self.stack.append(self.pop_to_mark())
+        self.push(self.pop_to_mark())
 
     op_frozenset = op_list
 
     def op_tuple(self, _: None) -> None:
-        self.stack.append(tuple(self.pop_to_mark()))
+        self.push(tuple(self.pop_to_mark()))
 
     def op_tuple1(self, _: None) -> None:
-        self.stack.append((self.pop(),))
+        self.push((self.pop(),))
 
     def op_tuple2(self, _: None) -> None:
         second = self.pop()
-        self.stack.append((self.pop(), second))
+        self.push((self.pop(), second))
 
     def op_tuple3(self, _: None) -> None:
         third, second = self.pop(), self.pop()
-        self.stack.append((self.pop(), second, third))
+        self.push((self.pop(), second, third))
 
     def op_dict(self, _: None) -> None:
         made: dict[Any, Any] = {}
         _set_items(made, self.pop_to_mark())
-        self.stack.append(made)
+        self.push(made)
 
     def op_setitem(self, _: None) -> None:
         value, key = self.pop(), self.pop()
@@ -231,18 +254,18 @@ class _Machine:
         args, function = self.pop(), self.pop()
         if not isinstance(args, tuple):
             raise PickleError(f"a call's arguments are a {type_name(args)}, expected a tuple")
-        self.stack.append(call(function, args))
+        self.push(call(function, args))
 
     def op_newobj(self, _: None) -> None:
         args, cls = self.pop(), self.pop()
-        self.stack.append(_created(cls, args))
+        self.push(_created(cls, args))
 
     def op_newobj_ex(self, _: None) -> None:
         keywords, args, cls = self.pop(), self.pop(), self.pop()
         made = _created(cls, args)
         if isinstance(made, Opaque):
             made.args = (*made.args, keywords)
-        self.stack.append(made)
+        self.push(made)
 
     def op_build(self, _: None) -> None:
         state = self.pop()

@@ -12,7 +12,7 @@ from bpk_lite.store.pytorch._calls import call, storage_reference
 from bpk_lite.store.pytorch._legacy import RawStorage, check_order
 from bpk_lite.store.pytorch._machine import load
 from bpk_lite.store.pytorch._stream import SourceStream
-from bpk_lite.store.pytorch._values import Global, StorageValue, TensorValue
+from bpk_lite.store.pytorch._values import Global, StorageValue, TensorValue, short
 
 if TYPE_CHECKING:
     from bpk_lite.pack import ByteSource
@@ -86,8 +86,13 @@ class TarArchive:
             stream.seek(position + counted * width)
         views = load(stream, storages=False)
         for view in views if isinstance(views, list) else []:
-            if not isinstance(view, tuple) or len(view) != 4 or str(view[1]) not in self._views:
-                raise FormatError(f"{self._name}: a view of a storage is malformed: {view!r}")
+            if (
+                not isinstance(view, tuple)
+                or len(view) != 4
+                or not all(isinstance(one, str | int) for one in view[:2])
+                or str(view[1]) not in self._views
+            ):
+                raise FormatError(f"{self._name}: a view of a storage is malformed: {short(view)}")
             key, root, offset, count = view
             base = self._views[str(root)]
             if (
@@ -95,7 +100,9 @@ class TarArchive:
                 or type(count) is not int
                 or not (0 <= offset <= offset + count <= base.count)
             ):
-                raise FormatError(f"{self._name}: view {key!r} lies outside of storage {root!r}")
+                raise FormatError(
+                    f"{self._name}: view {short(key)} lies outside of storage {short(root)}"
+                )
             self._views[str(key)] = replace(base, offset=offset, length=count)
 
     def _read_tensors(self, stream: IO[bytes]) -> dict[str, TensorValue]:
@@ -104,10 +111,10 @@ class TarArchive:
             key, storage_key, _kind = self._triple(load(stream, storages=False))
             storage = self._views.get(str(storage_key))
             if storage is None:
-                raise FormatError(f"{self._name}: tensor {key!r} lies in no known storage")
+                raise FormatError(f"{self._name}: tensor {short(key)} lies in no known storage")
             rank = _number(stream, 4)
             if not 0 <= rank <= _MAX_RANK:
-                raise FormatError(f"{self._name}: tensor {key!r} has rank {rank}")
+                raise FormatError(f"{self._name}: tensor {short(key)} has rank {rank}")
             stream.read(4)  # padding
             numbers = [_number(stream, 8) for _ in range(2 * rank + 1)]
             shape, strides, offset = numbers[:rank], numbers[rank:-1], numbers[-1]
@@ -120,12 +127,20 @@ class TarArchive:
 
     def _count(self, value: Any) -> int:
         if type(value) is not int or not 0 <= value <= _MAX_COUNT:
-            raise FormatError(f"{self._name}: a count is {value!r}, expected 0 to {_MAX_COUNT}")
+            raise FormatError(
+                f"{self._name}: a count is {short(value)}, expected 0 to {_MAX_COUNT}"
+            )
         return value
 
     def _triple(self, value: Any) -> tuple[Any, Any, Any]:
-        if not isinstance(value, tuple) or len(value) != 3:
-            raise FormatError(f"{self._name}: a description is {value!r}, expected three values")
+        if (
+            not isinstance(value, tuple)
+            or len(value) != 3
+            or not all(isinstance(one, str | int | Global | None) for one in value)
+        ):
+            raise FormatError(
+                f"{self._name}: a description is {short(value)}, expected three values"
+            )
         return value
 
 
@@ -140,9 +155,9 @@ def _resolved(stream: IO[bytes], tensors: dict[str, TensorValue]) -> Any:
     """Return the object of the pickle, whose persistent ids name tensors."""
 
     def find(reference: Any) -> TensorValue:
-        found = tensors.get(str(reference))
+        found = tensors.get(str(reference)) if isinstance(reference, str | int) else None
         if found is None:
-            raise PickleError(f"the pickle refers to tensor {reference!r}, which is not there")
+            raise PickleError(f"the pickle refers to tensor {short(reference)}, which is not there")
         return found
 
     return load(stream, resolve=find)

@@ -6,6 +6,7 @@ made by one is an `Opaque`, a tensor is a `TensorValue` that says where its elem
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ __all__ = [
     "TensorValue",
     "Unsupported",
     "children",
+    "short",
     "type_name",
 ]
 
@@ -36,7 +38,7 @@ class Global:
         return f"{self.module}.{self.name}"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Opaque:
     """An object that a class or function would have made.
 
@@ -55,6 +57,9 @@ class Opaque:
     mapping: dict[Any, Any] = field(default_factory=dict)
     sequence: list[Any] = field(default_factory=list)
     created: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{self.made_by}>"  # without what is inside, which may be nested
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -121,6 +126,12 @@ def children(value: Any) -> Iterator[Any]:
         yield value.state
         yield from value.mapping.values()
         yield from value.sequence
+
+
+def short(value: Any) -> str:
+    """Return a value as text, cut to a line and to a few levels."""
+    text = reprlib.repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def type_name(value: Any) -> str:
