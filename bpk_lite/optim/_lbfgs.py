@@ -165,8 +165,9 @@ class Lbfgs:
         if self._prev_grad is not None:
             y, s = grad - self._prev_grad, direction * scalar(t, grad)
             if _dot(y, s) > _CURVATURE:
-                self._y = [*self._y, y][-self.history_size :]
-                self._s = [*self._s, s][-self.history_size :]
+                full = len(self._y) >= self.history_size  # one goes for one: Burn cuts no more
+                self._y = [*self._y[full:], y]
+                self._s = [*self._s[full:], s]
         if not self._y:
             return -grad
         weights = []
@@ -206,16 +207,21 @@ class Lbfgs:
 
         Raises:
             RecordError: `g_iter` or a history is missing or incomplete, as in the record of another
-                optimizer; the state is unchanged, and Burn says nothing then (R58).
+                optimizer, or the histories are of two lengths; the state is unchanged, and Burn
+                says nothing then (R58).
         """
         size = sum(param.size for param in self._params().values())
-        histories = [_history(record, name, size) for name in ("history_s", "history_y")]
+        s, y = (_history(record, name, size) for name in ("history_s", "history_y"))
+        if len(s) != len(y):  # Burn pairs them up all the same, or panics at the next step
+            raise RecordError(
+                f"no record of L-BFGS: history_s has {len(s)} vectors, history_y {len(y)}"
+            )
         g_iter = _count(record, "g_iter")
         vectors = {
             name: _vector(record, name, size) if name in record.tensors else None
             for name in ("d", "prev_flat_grad")
         }
-        self._s, self._y = histories
+        self._s, self._y = s, y
         self._d, self._prev_grad = vectors["d"], vectors["prev_flat_grad"]
         self._t, self._prev_loss = _optional(record, "t"), _optional(record, "prev_loss")
         self._g_iter = g_iter

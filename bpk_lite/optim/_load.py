@@ -120,9 +120,10 @@ def _fill(slot: Slot, param_id: int, record: OptimizerRecord, used: set[str]) ->
         tensor, scalar = record.tensors.get(name), record.scalars.get(name)
         if leaf.tensor and tensor is not None:
             used.add(name)
-            slot.state[leaf.name] = tensor.numpy()
-            if tensor.dtype.kind != "float":
+            if tensor.dtype.kind != "float":  # may have no values that numpy knows
                 wrong.append(f"{name} is {tensor.dtype}, expected floats")
+            else:
+                slot.state[leaf.name] = tensor.numpy()
         elif not leaf.tensor and scalar is not None:
             used.add(name)
             try:

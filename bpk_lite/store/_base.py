@@ -226,7 +226,7 @@ class Store:
 
     def with_filter(self, filter: PathFilter) -> Self:
         """Use this filter."""
-        return replace(self, filter=filter)
+        return self._with(filter=filter)
 
     def with_regex(self, pattern: str) -> Self:
         """Add a pattern to the filter."""
@@ -254,34 +254,34 @@ class Store:
 
     def match_all(self) -> Self:
         """Use the filter that accepts everything."""
-        return replace(self, filter=PathFilter.all())
+        return self._with(filter=PathFilter.all())
 
     def with_remapper(self, remapper: KeyRemapper) -> Self:
         """Use this remapper."""
-        return replace(self, remap=remapper)
+        return self._with(remap=remapper)
 
     def with_key_remapping(self, pattern: str, replacement: str) -> Self:
         """Add a pattern to the remapper."""
-        return replace(self, remap=self.remap.add_pattern(pattern, replacement))
+        return self._with(remap=self.remap.add_pattern(pattern, replacement))
 
     with_remap_pattern = with_key_remapping
 
     def with_from_adapter(self, adapter: Adapter) -> Self:
         """Use this adapter when reading."""
-        return replace(self, from_adapter=adapter)
+        return self._with(from_adapter=adapter)
 
     def with_to_adapter(self, adapter: Adapter) -> Self:
         """Use this adapter when writing."""
-        return replace(self, to_adapter=adapter)
+        return self._with(to_adapter=adapter)
 
     def with_metadata(self, key: str, value: str) -> Self:
         """Add or replace a metadata entry."""
         given = self.default_metadata() if self.metadata is None else self.metadata
-        return replace(self, metadata={**given, key: value})
+        return self._with(metadata={**given, key: value})
 
     def clear_metadata(self) -> Self:
         """Drop all metadata, the defaults too."""
-        return replace(self, metadata={})
+        return self._with(metadata={})
 
     @classmethod
     def default_metadata(cls) -> dict[str, str]:
@@ -291,8 +291,14 @@ class Store:
     def _written_metadata(self) -> dict[str, str]:
         return dict(self.default_metadata() if self.metadata is None else self.metadata)
 
+    def _with(self, **changes: Any) -> Self:
+        """Return a changed copy; it goes on having what was written to memory."""
+        made = replace(self, **changes)
+        made._cell.written = self._cell.written
+        return made
+
     def _filtered(self, change: Any) -> Self:
-        return replace(self, filter=change(self.filter or PathFilter()))
+        return self._with(filter=change(self.filter or PathFilter()))
 
     def __post_init__(self) -> None:
         remap: Any = self.remap

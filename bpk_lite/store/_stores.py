@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from bpk_lite._door import desktop
@@ -121,7 +121,7 @@ class PytorchStore(Store):
 
     def with_top_level_key(self, key: str) -> Self:
         """Look into one entry of the root."""
-        return replace(self, top_level_key=key)
+        return self._with(top_level_key=key)
 
     def collect_from(self, module: Any) -> str | bytes:
         """Refuse: this store is read-only.

@@ -58,7 +58,8 @@ def load_record(optimizer: torch.optim.LBFGS, record: OptimizerRecord, module: n
     """Take the state from a record, all or nothing.
 
     Raises:
-        RecordError: something is missing or has another size, or belongs to nothing.
+        RecordError: something is missing or has another size, belongs to nothing, or the history
+            is longer than the optimizer's.
     """
     params, pieces = _matched(optimizer, module)
     size = sum(param.numel() for param in params)
@@ -103,6 +104,9 @@ def load_record(optimizer: torch.optim.LBFGS, record: OptimizerRecord, module: n
     problems += [f"{name} belongs to no state of LBFGS" for name in spare]
     if len(pairs["old_dirs"]) != len(pairs["old_stps"]):
         problems.append("history_s and history_y have different lengths")
+    most = optimizer.param_groups[0]["history_size"]
+    if len(pairs["old_stps"]) > most:  # torch has no room for more, and would fail at the next step
+        problems.append(f"history_s has {len(pairs['old_stps'])} vectors; history_size is {most}")
     if problems:
         raise RecordError(
             "the record does not fit LBFGS; nothing was loaded:\n  " + "\n  ".join(problems)

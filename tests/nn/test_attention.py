@@ -3,8 +3,11 @@
 from typing import ClassVar
 
 import numpy as np
+import pytest
 
 from bpk_lite import nn
+from bpk_lite.pack import RecordError
+from bpk_lite.records import ModuleRecord
 
 RANDOM = np.random.default_rng(9)
 
@@ -85,17 +88,44 @@ def test_feed_forward_does_not_store_its_activation():
     np.testing.assert_array_equal(other(x), block(x))
 
 
+class StoringFeedForward(nn.PositionWiseFeedForward):
+    """The feed-forward block of Burn 0.23, whose activation is part of the record."""
+
+    field_names: ClassVar = {}
+
+
 def test_feed_forward_of_the_next_burn_stores_it():
     """Burn 0.23 stores the activation below its variant, last; a subclass says so (R112)."""
-
-    class Storing(nn.PositionWiseFeedForward):
-        field_names: ClassVar = {}
-
     layer = nn.TransformerEncoderLayer(2, 3, 1, activation=nn.PRelu())
-    layer.pwff = Storing(2, 3, activation=nn.PRelu())
+    layer.pwff = StoringFeedForward(2, 3, activation=nn.PRelu())
     paths = [path for path in layer.named_params() if path.startswith("pwff.")]
     assert ["pwff.linear_outer.bias", "pwff.activation.PRelu.alpha"] == paths[-2:]
     assert "pwff.activation" not in str(list(nn.TransformerEncoder(2, 3, 1, 1).named_params()))
+
+
+@pytest.mark.parametrize("activation", [nn.PRelu, lambda: nn.SwiGlu(3, 3)], ids=["PRelu", "SwiGlu"])
+def test_stored_activations_keep_their_params(activation):
+    """The slope, or the two projections, go through a file (R112)."""
+    block, other = (StoringFeedForward(2, 3, activation=activation()) for _ in range(2))
+    for param in block.named_params().values():
+        param.value = normal(*param.shape)
+    other.load_record(ModuleRecord.from_bytes(block.into_record().into_bytes()))
+    x = normal(4, 2)
+    np.testing.assert_array_equal(block(x), other(x))
+    assert block.into_record() == other.into_record()
+
+
+def test_older_feed_forward_records_load_into_the_next():
+    """Four tensors are all there is with GELU; params of an activation must be allowed to miss (R112)."""
+    older = nn.PositionWiseFeedForward(2, 3).into_record()
+    assert 4 == len(StoringFeedForward(2, 3).load_record(older).loaded)
+    block = StoringFeedForward(2, 3, activation=nn.PRelu())
+    with pytest.raises(RecordError) as caught:
+        block.load_record(older)
+    assert ("activation.PRelu.alpha",) == caught.value.missing
+    slope = block.activation.module.alpha.value.tolist()
+    assert caught.value.missing == block.load_record(older, allow_partial=True).missing
+    assert slope == block.activation.module.alpha.value.tolist()
 
 
 def test_layers_follow_each_other():

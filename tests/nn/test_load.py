@@ -5,6 +5,7 @@ import pytest
 
 from bpk_lite import nn
 from bpk_lite.pack import DType, RecordError, Tensor
+from bpk_lite.records import ModuleRecord
 
 
 class Net(nn.Module):
@@ -71,6 +72,45 @@ dtype_policy="module" converts what has another dtype"""
     assert expected == str(caught.value)
     assert before == ids(net)
     assert not any(param.materialised for param in net.named_params().values())
+
+
+class Renamed(nn.Module):
+    """The sizes of another net, with a layer of another name and one more."""
+
+    def __init__(self):
+        self.fc_1 = nn.Linear(2, 3)
+        self.norm = nn.BatchNorm(4)
+        self.fc2 = nn.Linear(4, 1, bias=False)
+        self.head = nn.Linear(1, 1, bias=False)
+
+
+def test_the_wrong_module_is_told_apart_and_unchanged():
+    """A whole record for another module: three lists in one text, close names, nothing changed (R30)."""
+    net = Renamed()
+    before = {path: (p.id, p.value.tobytes()) for path, p in net.named_params().items()}
+    record = ModuleRecord.from_bytes(Net().into_record().into_bytes())
+    with pytest.raises(RecordError) as caught:
+        net.load_record(record)
+    lines = str(caught.value).splitlines()
+    assert [
+        "the tensors do not fit Renamed; nothing was loaded",
+        "missing, 3 params without a tensor:",
+        "  fc_1.weight: expected F32 [2, 3] (the closest name is 'fc1.weight')",
+        "  fc_1.bias: expected F32 [3] (the closest name is 'fc1.bias')",
+    ] == lines[:4]
+    assert lines[4].startswith("  head.weight: expected F32 [1, 1]")
+    assert [
+        "unused, 2 tensors without a param:",
+        "  fc1.bias: found F32 [3]",
+        "  fc1.weight: found F32 [2, 3]",
+        "mismatched, 5 tensors of another shape or kind:",
+        "  norm.gamma: expected float [4], found F32 [3]",
+        "  norm.beta: expected float [4], found F32 [3]",
+        "  norm.running_mean: expected float [4], found F32 [3]",
+        "  norm.running_var: expected float [4], found F32 [3]",
+        "  fc2.weight: expected float [4, 1], found F32 [3, 1]",
+    ] == lines[5:-1]
+    assert before == {path: (p.id, p.value.tobytes()) for path, p in net.named_params().items()}
 
 
 def test_partial_loads_the_rest():

@@ -5,6 +5,7 @@ import pytest
 
 from bpk_lite import nn
 from bpk_lite.nn._walk import named_params
+from bpk_lite.pack import Tensor
 from bpk_lite.records import ModuleRecord
 from tests.nn.test_records import UNQUANTIZED, WHOLE, read
 from tests.nn.zoo import ZOO, live_bytes
@@ -57,6 +58,33 @@ def test_burn_loads_what_went_through_us(oracle, tmp_path, described):
     path = nn.into_record(root).save(tmp_path / "module")
     loaded = oracle("oracle-record", "load-module", target(described), path, "--hex")
     assert_found(loaded, root)
+
+
+QUANTIZED = [module for module in WHOLE if module not in UNQUANTIZED]
+
+
+@pytest.mark.parametrize("described", QUANTIZED, ids=lambda d: d["zoo"])
+def test_burn_loads_our_quantized_record(oracle, tmp_path, described):
+    """Codes of ours, one byte each before the scales, and ids of ours are found in Burn (R28, R93)."""
+    tensors = []
+    for tensor in ModuleRecord.from_bytes(read(described)).tensors.values():
+        size, data = int(np.prod(tensor.shape)), tensor.to_bytes()
+        if tensor.dtype.kind == "quantized":
+            data = data[:size][::-1] + data[size:]
+        given = Tensor.from_bytes(tensor.name, tensor.dtype, tensor.shape, data, param_id=size)
+        assert tensor.dtype.kind != "quantized" or tensor.to_bytes() != data
+        tensors.append(given)
+    root = ZOO[described["zoo"]]()
+    nn.load_tensors(root, {tensor.name: tensor for tensor in tensors})
+    path = nn.into_record(root).save(tmp_path / "module")
+    loaded = oracle("oracle-record", "load-module", target(described), path, "--hex")
+    assert_found(loaded, root)
+
+
+def test_every_module_that_burn_knows_is_tried(oracle):
+    """The zoo of modules is the one of the tables here."""
+    assert set(ZOO) == set(oracle("oracle-record", "names")["modules"])
+    assert len(ZOO) == len(UNQUANTIZED) + len(QUANTIZED)
 
 
 @pytest.mark.parametrize("dtype", ["F64", "F16", "BF16"])

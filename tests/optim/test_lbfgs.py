@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bpk_lite import optim
-from bpk_lite.pack import RecordError
+from bpk_lite.pack import RecordError, Scalar
 from bpk_lite.records import OptimizerRecord
 from tests.optim.burn import CASES, FOLDER, RUNS, Recorded, array, described, expected, record
 
@@ -80,21 +80,50 @@ def test_a_record_that_is_loaded_is_written_as_it_was(name, after):
     "case", [c for c in CASES if c["area"] == "lbfgs"], ids=lambda c: c["case"]
 )
 def test_odd_records_load_as_in_burn_or_are_refused(case):
-    """What Burn cannot rebuild it ignores silently; here it is an error, and the state stays."""
+    """What Burn cannot rebuild it ignores silently; here it is an error, and the state stays (R58).
+
+    A list needs its length and all its elements, an odd optional number is absent (R41). Histories
+    of two lengths, which Burn takes, are an error too.
+    """
     optimizer = made("lbfgs", RUNS["lbfgs"]["initial"])
     optimizer.load_record(OptimizerRecord.load(FOLDER / "optim_lbfgs_3.bpk"))
     before = described(optimizer.into_record())
     given = record(case["input"])
-    stays = "g_iter" in case["state"]["scalars"] and case["state"]["scalars"]["g_iter"] == {
-        "UInt": 8
-    }
-    if stays:
+    stays = case["state"]["scalars"].get("g_iter") == {"UInt": 8}
+    if stays or case["case"] == "history_s.len smaller":
         with pytest.raises(RecordError, match="L-BFGS"):
             optimizer.load_record(given)
         assert before == described(optimizer.into_record())
     else:
         optimizer.load_record(given)
         assert expected(case["state"]) == described(optimizer.into_record())
+
+
+def test_elements_beyond_the_length_are_ignored():
+    """Both lists may be shorter than what is there (R41)."""
+    record = OptimizerRecord.load(FOLDER / "optim_lbfgs_1.bpk")
+    lengths = {"history_s.len": Scalar("UInt", 1), "history_y.len": Scalar("UInt", 1)}
+    optimizer = made("lbfgs", RUNS["lbfgs"]["initial"])
+    optimizer.load_record(
+        OptimizerRecord(record.tensors.values(), scalars={**record.scalars, **lengths})
+    )
+    assert {"history_s.0", "history_y.0", "d", "prev_flat_grad"} == set(
+        optimizer.into_record().tensors
+    )
+
+
+@pytest.mark.parametrize(("s", "y"), [(2, 3), (3, 2), (0, 3), (3, 0)])
+def test_histories_of_two_lengths_are_refused(s, y):
+    """Burn pairs up what does not belong together, or panics at the next step."""
+    record = OptimizerRecord.load(FOLDER / "optim_lbfgs_1.bpk")
+    lengths = {"history_s.len": Scalar("UInt", s), "history_y.len": Scalar("UInt", y)}
+    optimizer = made("lbfgs", RUNS["lbfgs"]["initial"])
+    before = optimizer.into_record()
+    with pytest.raises(RecordError, match=f"history_s has {s} vectors, history_y {y}"):
+        optimizer.load_record(
+            OptimizerRecord(record.tensors.values(), scalars={**record.scalars, **lengths})
+        )
+    assert before == optimizer.into_record()
 
 
 def test_the_state_of_another_module_is_refused():

@@ -37,7 +37,11 @@ def differing() -> set[str]:
 
 @pytest.mark.parametrize("case", LOADS, ids=lambda c: c["case"])
 def test_records_load_as_in_burn_or_as_the_table_says(case):
-    """State after loading, and after one more step, is Burn's, unless the docs say otherwise."""
+    """State after loading, and after one more step, is Burn's, unless the docs say otherwise.
+
+    What is required and missing, or no number of the right kind, leaves a param without state; what
+    is optional is absent (R41, R54 to R56).
+    """
     run = RUNS[case["config"]]
     made = optimizer(case["config"], run["initial"])
     given = record(case["input"])

@@ -51,7 +51,10 @@ def test_a_run_resumes_from_burns_record(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ULPS])
 def test_the_record_of_a_run_is_burns_file(name):
-    """After one and three steps the record is the recorded file, byte for byte (R43 to R48)."""
+    """After one and three steps the record is the recorded file, byte for byte (R43 to R48).
+
+    So the leaves have Burn's names and order (R39), and plain SGD has none (R40).
+    """
     run = RUNS[name]
     made = optimizer(name, run["initial"])
     for step in run["steps"]:

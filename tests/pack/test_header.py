@@ -37,6 +37,60 @@ def test_data_start_on_the_next_multiple_of_256(metadata_size, start):
     assert start == Header(metadata_size).data_start
 
 
+def three():
+    """Return a pack of three tensors with a gap behind each of the first two, and its plan."""
+    arrays = {"c": np.arange(1, 6, dtype="u1"), "a": np.ones(1, "<f4"), "b": np.ones(3, "<i2")}
+    plan = Writer(arrays).plan()
+    return arrays, plan, plan.into_bytes()
+
+
+def test_a_pack_ends_with_its_last_tensor():
+    """No trailer, no checksum and no rounding up; what follows is no concern of a reader (C2, C15)."""
+    arrays, plan, blob = three()
+    assert len(blob) == plan.entries[-1].end + Reader.from_bytes(blob).header.data_start
+    assert arrays["b"].tobytes() == blob[-6:]
+    longer = Reader.from_bytes(blob + b"anything")
+    assert {name: array.tolist() for name, array in arrays.items()} == {
+        name: tensor.numpy().tolist() for name, tensor in longer.items()
+    }
+
+
+def gaps(plan, blob):
+    """Return the places that belong to no region: the padding and the gaps between tensors."""
+    header = Header.decode(blob, size=len(blob))
+    taken = set(range(10 + header.metadata_size))
+    for entry in plan.entries:
+        taken.update(range(header.data_start + entry.start, header.data_start + entry.end))
+    return [place for place in range(len(blob)) if place not in taken]
+
+
+def test_gaps_are_written_as_zeros_and_never_looked_at():
+    """Padding and gaps may hold anything (C13)."""
+    arrays, plan, blob = three()
+    places = gaps(plan, blob)
+    assert 2 * 256 - 5 - 4 < len(places)
+    assert {0} == {blob[place] for place in places}
+    odd = bytearray(blob)
+    for place in places:
+        odd[place] = 0xA5
+    for name, tensor in Reader.from_bytes(odd).items():
+        assert arrays[name].tolist() == tensor.numpy().tolist()
+
+
+@pytest.mark.parametrize("padding", [0, 300])
+def test_offsets_count_from_the_data_start(padding):
+    """So longer metadata moves no offset, and a start on 256 is one in the file (C14)."""
+    arrays, plain, _ = three()
+    plan = Writer(arrays, metadata={"k": "v" * padding}).plan()
+    blob = plan.into_bytes()
+    start = Reader.from_bytes(blob).header.data_start
+    assert (start > 256) == bool(padding)
+    assert [(e.start, e.end) for e in plain.entries] == [(e.start, e.end) for e in plan.entries]
+    for entry in plan.entries:
+        assert 0 == (start + entry.start) % ALIGNMENT
+        assert arrays[entry.name].tobytes() == blob[start + entry.start : start + entry.end]
+
+
 @given(size=st.integers(0, 3000))
 def test_the_padding_is_minimal(size):
     """For any size of the metadata the data start is aligned and less than 256 bytes away."""

@@ -17,6 +17,7 @@ from bpk_lite.pack import (
     FormatError,
     LimitError,
     Limits,
+    QuantScheme,
     Reader,
     ReadError,
     Tensor,
@@ -26,6 +27,7 @@ from bpk_lite.pack import (
     ValidationError,
     Writer,
 )
+from tests.pack.test_dtype import SIZES
 from tests.support import descriptor, pack_of, rewritten, verdict
 
 
@@ -139,6 +141,29 @@ def test_sizes_are_multiplied_as_burn_does(shape, fits):
     assert ("accept" if fits else "ValidationError") == verdict(blob)
 
 
+@pytest.mark.parametrize("off", [-1, 1])
+@pytest.mark.parametrize("name", SIZES)
+def test_every_length_is_compared_when_a_pack_is_opened(name, off):
+    """One byte or one element too many or too few is refused, for every plain dtype (C123)."""
+    dtype, size = DType.parse(name).to_cbor(), SIZES[name]
+    assert "accept" == verdict(pack_of({"a": descriptor(dtype, (3,), (0, 3 * size))}, bytes(64)))
+    for step in {1, size}:
+        end = 3 * size + off * step
+        blob = pack_of({"a": descriptor(dtype, (3,), (0, end))}, bytes(64))
+        with pytest.raises(ValidationError, match=rf"'a' declares {end} bytes.* {3 * size}"):
+            Reader.from_bytes(blob)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2**32, 2**32)])
+@pytest.mark.parametrize("size", [0, 5])
+def test_quantized_lengths_are_not_compared(shape, size):
+    """Any length, none at all, and a shape whose product overflows open (C123)."""
+    dtype = DType.quantized(QuantScheme("Q8S", "Native")).to_cbor()
+    blob = pack_of({"a": descriptor(dtype, shape, (0, size))}, bytes(size))
+    tensor = Reader.from_bytes(blob)["a"]
+    assert (shape, size) == (tensor.shape, tensor.nbytes)
+
+
 @pytest.mark.parametrize("cut", [1, 3, 12])
 def test_a_truncated_pack_says_how_much_is_missing(cut):
     """Measured from the aligned data start (C77); it is an EOFError too."""
@@ -149,7 +174,10 @@ def test_a_truncated_pack_says_how_much_is_missing(cut):
 
 
 def test_the_unaligned_packs_of_burn_0_19_are_recognised():
-    """Data right behind the metadata are named for what they are (section 16)."""
+    """Data right behind the metadata are named for what they are (section 16).
+
+    The version, 1 in both, does not tell (C8).
+    """
     blob = pack_of({"a": descriptor()})
     unaligned = blob[: 10 + int.from_bytes(blob[6:10], "little")] + bytes(8)
     with pytest.raises(TruncatedError, match=r"unaligned pack, as Burn 0\.19"):
@@ -202,6 +230,28 @@ def test_limits_are_settable_and_inclusive(limits, words):
         Reader.from_bytes(blob, limits=limits)
     exact = Limits(metadata=int.from_bytes(blob[6:10], "little"), tensors=2, tensor_bytes=32)
     assert 2 == len(Reader.from_bytes(blob, limits=exact))
+
+
+class HugeSource(BytesSource):
+    """A pack whose data are said to be there, and are not."""
+
+    def __init__(self, blob, data):
+        super().__init__(blob)
+        self.whole = len(blob) + data
+
+    @property
+    def size(self):
+        return self.whole
+
+
+def test_limits_may_be_raised():
+    """A tensor beyond Burn's limit opens when a reader is told so, as in Burn 0.23 (C78, R116)."""
+    size = (10 << 30) + 1
+    blob = pack_of({"a": descriptor("U8", (size,), (0, size))})
+    with pytest.raises(LimitError, match=f"the limit is {size - 1}"):
+        Reader.from_source(HugeSource(blob, size))
+    pack = Reader.from_source(HugeSource(blob, size), limits=Limits(tensor_bytes=size))
+    assert size == pack["a"].nbytes
 
 
 def test_a_limit_on_nesting_is_a_metadata_error():

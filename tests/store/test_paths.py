@@ -196,6 +196,17 @@ def test_bytes_of_a_file_store_are_refused(kind, tmp_path):
 
 
 @BOTH
+def test_a_changed_copy_has_what_was_written_to_memory(kind):
+    """A builder's result goes on with the bytes; the first store is not changed (S40)."""
+    store = kind()
+    blob = store.collect_from(module("linear", 1))
+    other = store.with_key_remapping("weight", "w")
+    assert blob == other.get_bytes()
+    assert ["bias", "w"] == other.keys()
+    assert ["bias", "weight"] == store.keys()
+
+
+@BOTH
 def test_memory_knows_no_overwriting(kind):
     """A memory store is written as often as one likes, and lists what it has (S45, S80)."""
     store = kind()

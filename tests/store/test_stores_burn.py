@@ -215,6 +215,7 @@ def test_tensors_apply_as_recorded(row):
         pytest.fail("a recording of another form")
     given = options(row["options"], "safetensors")
     made = module(row["zoo"], 99)
+    before = state(made)
     result = apply(
         made,
         direct_tensors(row),
@@ -224,6 +225,9 @@ def test_tensors_apply_as_recorded(row):
     )
     wanted = recorded(row["outcome"]["result"])
     assert excluded_are_skipped(wanted, given.get("filter")) == facts(result)
+    after = state(made)
+    changed = [(p, before[p][0], after[p][0]) for p in after if before[p][0] != after[p][0]]
+    assert sorted(changed) == sorted(result.converted)
     params_of(row, made)
 
 

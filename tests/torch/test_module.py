@@ -191,6 +191,45 @@ def test_a_record_that_does_not_fit_changes_nothing_and_lists_everything():
     assert same(before, values(module))
 
 
+class Renamed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc_1 = nn.Linear(3, 4)
+        self.norm = nn.BatchNorm1d(5)
+        self.head = nn.Linear(2, 2, bias=False)
+
+
+def test_the_wrong_module_is_told_apart_and_unchanged():
+    """A whole record for another module: three lists in one text, close names, nothing changed (R30)."""
+    module = Renamed()
+    module.fc_1.bias.requires_grad_(False)
+    before, ids = values(module), [t.param_id for t in bt.into_record(module).tensors.values()]
+    other = nn.ModuleDict({"fc1": nn.Linear(3, 4), "norm": nn.BatchNorm1d(4)})
+    with pytest.raises(RecordError) as caught:
+        bt.load_record(module, through_bytes(bt.into_record(other)))
+    lines = str(caught.value).splitlines()
+    assert [
+        "the tensors do not fit Renamed; nothing was loaded",
+        "missing, 3 params without a tensor:",
+        "  fc_1.weight: expected F32 [3, 4] (the closest name is 'fc1.weight')",
+        "  fc_1.bias: expected F32 [4] (the closest name is 'fc1.bias')",
+    ] == lines[:4]
+    assert lines[4].startswith("  head.weight: expected F32 [2, 2]")
+    assert [
+        "unused, 2 tensors without a param:",
+        "  fc1.bias: found F32 [4]",
+        "  fc1.weight: found F32 [3, 4]",
+        "mismatched, 4 tensors of another shape or kind:",
+        *(
+            f"  norm.{name}: expected float [5], found F32 [4]"
+            for name in ("gamma", "beta", "running_mean", "running_var")
+        ),
+    ] == lines[5:-1]
+    assert same(before, values(module))
+    assert ids == [t.param_id for t in bt.into_record(module).tensors.values()]
+    assert not module.fc_1.bias.requires_grad
+
+
 def test_a_value_that_cannot_be_read_changes_nothing():
     """All values are read before the first parameter changes."""
     module = net()

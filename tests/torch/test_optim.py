@@ -359,6 +359,31 @@ def test_a_fresh_lbfgs_is_burns_fresh_one():
     assert not optimizer.state
 
 
+def test_a_history_longer_than_the_optimizers_is_refused():
+    """Burn goes on with it; torch would fail at its next step, so the error says what to set."""
+
+    def evaluate():
+        module.zero_grad()
+        loss = loss_of(module)
+        loss.backward()
+        return loss
+
+    module = Theirs()
+    optimizer = torch.optim.LBFGS(module.parameters(), lr=0.1, max_iter=5)
+    optimizer.step(evaluate)
+    record = bt.optim_into_record(optimizer, module)
+    size = record.scalars["history_s.len"].value
+    assert size > 1
+    small = torch.optim.LBFGS(module.parameters(), history_size=size - 1)
+    words = f"history_s has {size} vectors; history_size is {size - 1}"
+    with pytest.raises(RecordError, match=words):
+        bt.load_optim_record(small, record, module)
+    assert not small.state
+    exact = torch.optim.LBFGS(module.parameters(), history_size=size)
+    bt.load_optim_record(exact, record, module)
+    exact.step(evaluate)
+
+
 def test_lbfgs_of_a_part_of_the_parameters_is_refused():
     """Burn's is of all float params of the module."""
     module = Theirs()
