@@ -354,3 +354,25 @@ def test_a_scratch_file_that_is_not_committed_is_removed(tmp_path):
         scratch.file.write(b"half")
         raise ZeroDivisionError
     assert [] == names(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system has no such hint")
+def test_the_disk_begins_while_a_durable_save_goes_on(tmp_path, monkeypatch):
+    """Each window is handed to the disk at once, in order; a refusal does not matter."""
+    asked = []
+
+    def advise(_descriptor, start, length, advice):
+        asked.append((start, length))
+        assert os.POSIX_FADV_DONTNEED == advice
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    plan = Writer({name: np.ones(3 << 20, "<f4") for name in "abc"}).plan()
+    plan.write_to_file(tmp_path / "a.bpk", durable=False)
+    assert [] == asked
+    plan.write_to_file(tmp_path / "a.bpk")
+    assert plan.into_bytes() == (tmp_path / "a.bpk").read_bytes()
+    ends = [start + length for start, length in asked]
+    assert [0, *ends[:-1]] == [start for start, _ in asked]
+    assert all(length >= 8 << 20 for _, length in asked)
+    assert plan.size - ends[-1] < 8 << 20
