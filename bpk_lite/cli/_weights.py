@@ -107,6 +107,7 @@ def _convert(
             half=half,
             dtype=dtype,
         )
+        _check_selection(made, src)
         if source.format == "pytorch" and made.format == "burnpack" and not from_adapter:
             _say("names and layout stay PyTorch's; --from-adapter pytorch brings them into Burn's")
         _write(made, dst, dry_run=dry_run, overwrite=overwrite)
@@ -123,7 +124,7 @@ def _rename(
     from bpk_lite.convert import convert, format_of, open_contents
 
     with _faults(), open_contents(src) as source:
-        made = convert(source, format_of(dst), remap=_pairs(map_, "--map"))
+        made = convert(source, format_of(dst), remap=_pairs(_needed(map_, "--map"), "--map"))
         _write(made, dst, dry_run=dry_run, overwrite=overwrite)
 
 
@@ -138,9 +139,8 @@ def _select(
     from bpk_lite.convert import convert, format_of, open_contents
 
     with _faults(), open_contents(src) as source:
-        made = convert(source, format_of(dst), filter=_filter(filter_))
-        if not made.changes:
-            raise PlanError(f"no tensor of {src} matches {', '.join(filter_)}")
+        made = convert(source, format_of(dst), filter=_filter(_needed(filter_, "--filter")))
+        _check_selection(made, src)
         _write(made, dst, dry_run=dry_run, overwrite=overwrite)
 
 
@@ -228,6 +228,17 @@ def _pairs(given: list[str], what: str) -> list[tuple[str, str]]:
             raise ValueError(f"{what}: {text!r} has no '=' in it")
         pairs.append((left, right))
     return pairs
+
+
+def _check_selection(made: Conversion, src: str) -> None:
+    if made.left_out and not made.changes:
+        raise PlanError(f"no tensor of {src} matches; there are {', '.join(made.left_out[:10])}")
+
+
+def _needed(given: list[str], option: str) -> list[str]:
+    if not given:
+        raise ValueError(f"nothing to do: give {option}")
+    return given
 
 
 def _filter(patterns: list[str]) -> PathFilter | None:

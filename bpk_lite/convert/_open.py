@@ -82,7 +82,7 @@ def _by_content(
         return _safetensors(SafetensorsFile(opened))
     if head.lstrip()[:1] == b"{":
         return _index(opened, given)
-    if head[:2] == b"PK" or head[:1] in b"\x80(}]c" or head[257:262] == b"ustar":
+    if head.startswith((b"PK", b"\x80", b"(", b"}", b"]", b"c")) or head[257:262] == b"ustar":
         return _pytorch(PytorchReader(opened, top_level_key=key, limits=limits))
     if head[:4] != b"NRUB":
         raise InvalidMagicNumber(

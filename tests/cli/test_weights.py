@@ -82,6 +82,7 @@ def test_an_existing_file_stays(net, tmp_path):
         (("--dtype", "F99"), "F99"),
         (("--top-level-key", "none"), "there are epoch, model"),
         (("--map", r"\d=x"), "would both be named"),
+        (("--filter", "^zzz"), "there are model.0.bias"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(net, tmp_path, args, words):
@@ -118,10 +119,18 @@ def test_rename_and_select_keep_the_rest(two, tmp_path):
 
 def test_merging_two_of_one_name_is_an_error(two, tmp_path):
     status, _, err = run("merge", two[0], two[0], two[1], "-o", tmp_path / "m.bpk")
-    assert 0 == run("rename", two[0], tmp_path / "c.bpk")[0]
+    assert 0 == run("convert", two[0], tmp_path / "c.bpk")[0]
     status, _, err = run("merge", two[0], tmp_path / "c.bpk", "-o", tmp_path / "m.bpk")
     assert 2 == status
     assert "tensor 'a.w' is in" in err
+
+
+@pytest.mark.parametrize(("command", "option"), [("rename", "--map"), ("select", "--filter")])
+def test_a_command_without_its_option_is_a_mistake(two, tmp_path, command, option):
+    """It would only copy."""
+    status, _, err = run(command, two[0], tmp_path / "x.bpk")
+    assert (2, f"bpk: nothing to do: give {option}\n") == (status, err)
+    assert not (tmp_path / "x.bpk").exists()
 
 
 def test_set_metadata(two, tmp_path):

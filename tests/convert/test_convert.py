@@ -254,7 +254,7 @@ def test_an_unknown_extension_is_an_error():
 @pytest.mark.parametrize(
     ("blob", "error", "text"),
     [
-        (b"", InvalidMagicNumber, "empty"),
+        (b"", InvalidMagicNumber, "no weights in it; it is an empty file"),
         (b"nonsense", InvalidMagicNumber, "no kind known"),
         (b"{}", FormatError, "weight_map"),
         (b'{"weight_map": {"a": "b.safetensors"}}', StoreError, "by its path"),
