@@ -57,6 +57,7 @@ class ApplyResult:
     errors: tuple[ApplyIssue, ...] = ()
     converted: tuple[tuple[str, str, str], ...] = ()
 
+    @property
     def is_success(self) -> bool:
         """Whether there are no errors; missing params do not matter (S184)."""
         return not self.errors

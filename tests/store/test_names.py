@@ -197,8 +197,8 @@ def test_a_result_counts_and_tells():
     """Success means no errors; every list is in the text (S184)."""
     issue = ApplyIssue("shape", "a", "[2]", "[3]")
     result = ApplyResult(("x",), ("y",), (("z", ""),), ("u",), (issue,), (("x", "F32", "F16"),))
-    assert not result.is_success()
-    assert ApplyResult(missing=(("z", ""),)).is_success()
+    assert not result.is_success
+    assert ApplyResult(missing=(("z", ""),)).is_success
     for words in ("applied 1, skipped (filtered) 1", "shape mismatch for 'a': expected [2], found [3]",
                   "x: F32 -> F16"):  # fmt: skip
         assert words in str(result)

@@ -134,7 +134,7 @@ def test_outputs_survive_a_round_trip(kind):
     x = np.arange(6, dtype="f4").reshape(2, 3)
     assert not np.allclose(saved.forward(x), loaded.forward(x))
     result = load_from(loaded, kind(save_into(saved, kind())))
-    assert (7, True) == (len(result.applied), result.is_success())
+    assert (7, True) == (len(result.applied), result.is_success)
     assert np.array_equal(saved.forward(x), loaded.forward(x))
 
 
@@ -278,7 +278,7 @@ def test_booleans_of_other_stores_come_back_into_a_boolean_param(dtype):
     assert ("U8" if dtype == "Bool(U8)" else "U32") == str(
         SafetensorsStore(blob).get_tensor("0").dtype
     )
-    assert SafetensorsStore(blob).apply_to([param]).is_success()
+    assert SafetensorsStore(blob).apply_to([param]).is_success
     assert (DType.BOOL, b"\0\1\1") == (param.dtype, param.tensor("0").to_bytes())
 
 
