@@ -1,12 +1,22 @@
-"""Helpers that make packs by hand, right or wrong."""
+"""Helpers: packs made by hand, right or wrong, and modules that only the desktop has."""
 
 from __future__ import annotations
 
+import importlib
 import struct
+import sys
 
 import cbor2
+import pytest
 
 from bpk_lite.pack import BpkError, Reader, Writer
+
+
+def desktop_module(name: str):
+    """Return a module that Pyodide lacks: its tests are skipped there, and fail elsewhere without it."""
+    if sys.platform == "emscripten":
+        pytest.skip(f"{name} is a desktop dependency", allow_module_level=True)
+    return importlib.import_module(name)
 
 
 def raw_pack(metadata: bytes, data: bytes = b"", *, version: int = 1, padded: bool = True) -> bytes:

@@ -12,6 +12,7 @@ import pytest
 from bpk_lite import nn
 from bpk_lite.store import BurnpackStore
 from tests.optim.test_everywhere import Net, gradients
+from tests.support import desktop_module
 
 pytestmark = pytest.mark.desktop
 
@@ -59,7 +60,7 @@ def test_resuming_ends_where_an_uninterrupted_run_ends(tmp_path, monkeypatch):
 
 def test_pytorch_to_burn_and_back(tmp_path, monkeypatch):
     """The store's two lines fill a module from a checkpoint and write a pack."""
-    torch = pytest.importorskip("torch")
+    torch = desktop_module("torch")
     monkeypatch.chdir(tmp_path)
     theirs = torch.nn.Module()
     theirs.module = torch.nn.Sequential(torch.nn.Linear(3, 4))

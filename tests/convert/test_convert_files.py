@@ -12,9 +12,10 @@ from bpk_lite.convert import convert, open_contents
 from bpk_lite.pack import Reader, ReadError
 from bpk_lite.store import BurnpackStore, StoreError
 from tests.convert.test_convert import TENSORS, pack, through
+from tests.support import desktop_module
 
-torch = pytest.importorskip("torch", reason="torch is a desktop dependency", exc_type=ImportError)
-safetensors = pytest.importorskip("safetensors.torch", reason="a desktop dependency")
+torch = desktop_module("torch")
+safetensors = desktop_module("safetensors.torch")
 tnn = torch.nn
 
 pytestmark = pytest.mark.desktop

@@ -12,8 +12,9 @@ from bpk_lite.pack import Reader
 from bpk_lite.store.pytorch import PytorchReader
 from tests.convert.test_convert import through
 from tests.store.real import LEGACY, LIGHTNING, SAFETENSORS, SCRIPT, member
+from tests.support import desktop_module
 
-torch = pytest.importorskip("torch", reason="torch is a desktop dependency", exc_type=ImportError)
+torch = desktop_module("torch")
 
 pytestmark = pytest.mark.desktop
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.support import desktop_module
+
 pytestmark = pytest.mark.desktop
-torch = pytest.importorskip("torch", reason="torch trains the model", exc_type=ImportError)
+torch = desktop_module("torch")
 
 
 def test_mnist_is_mnist(mnist):

@@ -5,9 +5,10 @@ import pytest
 
 from bpk_lite import nn
 from bpk_lite.pack import Tensor
+from tests.support import desktop_module
 
 pytestmark = pytest.mark.desktop
-torch = pytest.importorskip("torch", reason="torch is a desktop dependency", exc_type=ImportError)
+torch = desktop_module("torch")
 T = torch.nn
 
 

@@ -23,8 +23,9 @@ from bpk_lite.store import (
     SafetensorsFile,
     read_pickle_data,
 )
+from tests.support import desktop_module
 
-torch = pytest.importorskip("torch", reason="torch is a desktop dependency", exc_type=ImportError)
+torch = desktop_module("torch")
 
 pytestmark = [
     pytest.mark.desktop,

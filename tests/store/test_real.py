@@ -17,8 +17,9 @@ from bpk_lite.store import (
     read_pickle_data,
 )
 from tests.store.real import LEGACY, LIGHTNING, SAFETENSORS, SCRIPT, member
+from tests.support import desktop_module
 
-torch = pytest.importorskip("torch", reason="torch is a desktop dependency", exc_type=ImportError)
+torch = desktop_module("torch")
 
 pytestmark = [
     pytest.mark.desktop,

@@ -10,9 +10,10 @@ import pytest
 from bpk_lite.pack import BpkError, Tensor
 from bpk_lite.store import SafetensorsFile, SafetensorsPlan
 from tests.store.test_safetensors import FILES, READS
+from tests.support import desktop_module
 
-safetensors = pytest.importorskip("safetensors", reason="a desktop dependency")
-pytest.importorskip("safetensors.numpy")
+safetensors = desktop_module("safetensors")
+desktop_module("safetensors.numpy")
 
 pytestmark = pytest.mark.desktop
 

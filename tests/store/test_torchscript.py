@@ -8,8 +8,9 @@ import warnings
 import pytest
 
 from bpk_lite.store import PytorchReader, read_pickle_data
+from tests.support import desktop_module
 
-torch = pytest.importorskip("torch", reason="torch is a desktop dependency", exc_type=ImportError)
+torch = desktop_module("torch")
 
 pytestmark = [
     pytest.mark.desktop,

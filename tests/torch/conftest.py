@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is a desktop dependency", exc_type=ImportError)
+from tests.support import desktop_module
+
+torch = desktop_module("torch")
 
 
 def pytest_collection_modifyitems(items):
