@@ -185,3 +185,32 @@ def test_a_burn_file_goes_into_torch():
     BurnpackStore(FILES / "linear.bpk").apply_to(ours)
     x = torch.randn(4, 3)
     torch.testing.assert_close(target(x).detach(), torch.from_numpy(ours(x.numpy())))
+
+
+def test_of_two_tensors_for_one_parameter_the_first_path_decides():
+    """A file may have both, and they may differ; the order is the module's."""
+    target = Tied()
+    state = {"head.weight": torch.zeros(5, 4), "embed.weight": torch.ones(5, 4)}
+    PytorchStore(saved(state)).apply_to(target)
+    assert torch.equal(target.head.weight, torch.ones(5, 4))
+
+
+def test_counts_of_batches_may_be_missing():
+    """Files from Burn have none; a strict load leaves them (S10)."""
+    source, target = make(1), make(2)
+    state = {k: v for k, v in source.state_dict().items() if not k.endswith("num_batches_tracked")}
+    target.seq[2].num_batches_tracked.fill_(3)
+    result = PytorchStore(saved(state)).apply_to(target)
+    assert result.missing == ()
+    assert target.seq[2].num_batches_tracked == 3
+
+
+def test_ids_come_with_the_weights():
+    """What is saved again has the ids of the pack that filled the module (S31)."""
+    blob = BurnpackStore().collect_from(make(1))
+    target = make(2)
+    BurnpackStore(blob).apply_to(target)
+    again = BurnpackStore(BurnpackStore().collect_from(target)).get_all_tensors()
+    wanted = {name: t.param_id for name, t in BurnpackStore(blob).get_all_tensors().items()}
+    assert wanted == {name: t.param_id for name, t in again.items()}
+    assert len(set(wanted.values())) == len(wanted)
