@@ -20,6 +20,7 @@ from bpk_lite.store._errors import (
     UnsupportedDType,
 )
 from bpk_lite.store._filter import PathFilter
+from bpk_lite.store._losses import CastLosses, cast_losses
 from bpk_lite.store._remap import KeyRemapper, map_indices_contiguous, map_indices_contiguous_except
 from bpk_lite.store._result import ApplyIssue, ApplyResult
 from bpk_lite.store._safetensors import SafetensorsEntry, SafetensorsFile, SafetensorsPlan
@@ -39,6 +40,7 @@ __all__ = [
     "ApplyResult",
     "BurnToPyTorchAdapter",
     "BurnpackStore",
+    "CastLosses",
     "CheckpointInfo",
     "ConfigError",
     "Context",
@@ -61,6 +63,7 @@ __all__ = [
     "UnsupportedDType",
     "UnsupportedValue",
     "apply",
+    "cast_losses",
     "collect",
     "load_config",
     "load_from",

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bpk_lite.nn._cast import convert_tensor
 from bpk_lite.pack import DType, Tensor
+from bpk_lite.store._losses import cast
 
 __all__ = [
     "Adapter",
@@ -134,7 +134,8 @@ class BurnToPyTorchAdapter(_LayoutAdapter):
 class HalfPrecisionAdapter(Adapter):
     """F32 to F16 and F16 to F32, in modules whose type is listed (S204 to S209).
 
-    BatchNorm is not listed by default, because small running variances become 0.
+    Values that become infinite or 0 are counted in a logged warning, see `CastLosses`. BatchNorm is
+    not listed by default, because small running variances become 0.
 
     Attributes:
         modules: types, as ``"Struct:Linear"``.
@@ -149,7 +150,7 @@ class HalfPrecisionAdapter(Adapter):
         other = {DType.F32: DType.F16, DType.F16: DType.F32}.get(tensor.dtype)
         if other is None or context.module_type not in self.modules:
             return tensor
-        return convert_tensor(tensor, other)
+        return cast(tensor, other)
 
     def with_module(self, name: str) -> HalfPrecisionAdapter:
         """Return an adapter that converts a type more: ``"BatchNorm"``, ``"Enum:Block"``."""
@@ -164,7 +165,7 @@ class HalfPrecisionAdapter(Adapter):
 
 @dataclass(frozen=True)
 class FloatCastAdapter(Adapter):
-    """Every float to one dtype, in any module (S210).
+    """Every float to one dtype, in any module (S210). Losses are logged, see `CastLosses`.
 
     Attributes:
         dtype: the target.
@@ -188,7 +189,7 @@ class FloatCastAdapter(Adapter):
         """Return the tensor cast, if it is a float of another dtype."""
         if tensor.dtype.kind != "float" or tensor.dtype == self.dtype:
             return tensor
-        return convert_tensor(tensor, self.dtype)
+        return cast(tensor, self.dtype)
 
 
 def _qualified(name: str) -> str:

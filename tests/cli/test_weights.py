@@ -61,6 +61,14 @@ def test_a_dry_run_shows_and_writes_nothing(net, tmp_path):
     assert not (tmp_path / "x.bpk").exists()
 
 
+def test_values_that_half_precision_cannot_hold_are_counted(tmp_path):
+    """On stderr, per tensor (bug F4)."""
+    bpk.save_file({"fc.weight": np.full((2, 2), 1e6, "f4")}, tmp_path / "a.bpk")
+    status, _, err = run("convert", tmp_path / "a.bpk", tmp_path / "b.bpk", "--half")
+    assert 0 == status
+    assert "fc.weight, from F32 to F16: 4 values became infinite, 0 became 0" in err
+
+
 def test_an_existing_file_stays(net, tmp_path):
     (tmp_path / "x.bpk").write_text("mine")
     status, _, err = run("convert", tmp_path / "net.pt", tmp_path / "x.bpk")
