@@ -16,6 +16,7 @@ from bpk_lite.pack import (
     DType,
     FormatError,
     InvalidMagicNumber,
+    LimitError,
     Limits,
     MetadataDeserializationError,
     Reader,
@@ -36,6 +37,9 @@ __all__ = ["open_contents"]
 
 _LARGEST_VALUES = 1 << 20
 _HEAD = 512
+# deflate reaches a ratio of 1000 for zeros, which a small array may well be made of (bug C21)
+_LARGE = 64 << 20
+_MAX_RATIO = 200
 
 
 def open_contents(
@@ -147,8 +151,14 @@ def _npz(opened: ByteSource) -> Contents:
 
     archive = zipfile.ZipFile(io.BufferedReader(SourceStream(opened), 1 << 16))
     found = Contents("npz", [], _open=opened)
-    for member in sorted(archive.namelist()):
+    for info in sorted(archive.infolist(), key=lambda info: info.filename):
+        member = info.filename
         name = member.removesuffix(".npy")
+        if info.file_size > max(_LARGE, _MAX_RATIO * info.compress_size):
+            raise LimitError(
+                f"{opened.name}: {member} would grow from {info.compress_size} to "
+                f"{info.file_size} bytes; more than {_MAX_RATIO} times is refused above {_LARGE}"
+            )
         shape, dtype = _npy_header(archive, member, opened.name)
         try:
             kind = DType.of(dtype)

@@ -16,7 +16,16 @@ from bpk_lite.convert import (
     module_types,
     open_contents,
 )
-from bpk_lite.pack import FormatError, InvalidMagicNumber, PlanError, Reader, Scalar, Tensor, Writer
+from bpk_lite.pack import (
+    FormatError,
+    InvalidMagicNumber,
+    LimitError,
+    PlanError,
+    Reader,
+    Scalar,
+    Tensor,
+    Writer,
+)
 from bpk_lite.store import NameCollision, PathFilter, StoreError, UnsupportedDType
 from tests.pack.test_reader import unaligned
 from tests.support import descriptor
@@ -294,6 +303,17 @@ def test_npz_of_any_kind():
     with open_contents(stream.getvalue()) as source:
         assert source.tensors == []
         assert "'o' is left out" in source.notes[0]
+
+
+def test_an_npz_that_would_fill_the_memory_is_refused():
+    """Zeros deflate a thousandfold: small ones are read, 65 MiB of them are not (bug C21)."""
+    stream = io.BytesIO()
+    np.savez_compressed(stream, small=np.zeros(1 << 20))
+    with open_contents(stream.getvalue()) as source:
+        assert source.tensors[0].nbytes == 8 << 20
+    np.savez_compressed(stream := io.BytesIO(), big=np.zeros(65 << 20, "u1"))
+    with pytest.raises(LimitError, match=r"big\.npy would grow"):
+        open_contents(stream.getvalue())
 
 
 def test_numbers_of_a_checkpoint_are_kept():
