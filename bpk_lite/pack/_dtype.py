@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from bpk_lite.pack._errors import DependencyError
 from bpk_lite.pack._quant import QuantScheme
 
 if TYPE_CHECKING:
@@ -189,13 +188,6 @@ class DType:
 def float32_from_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Widen BF16 (as ``uint16`` or ``ml_dtypes.bfloat16``) to float32, exactly. Copies."""
     return (array.view("<u2").astype("<u4") << np.uint32(16)).view("<f4")
-
-
-def need_ml_dtypes(what: str) -> DependencyError:
-    """Return the error for something that only a real bfloat16 dtype can do."""
-    return DependencyError(
-        f"{what} needs ml_dtypes: pip install 'bpk-lite[desktop]', or use to_float32()"
-    )
 
 
 for _name in _PLAIN:

@@ -68,9 +68,10 @@ def cast(tensor: Tensor, dtype: DType) -> Tensor:
         return made
 
     def provider() -> memoryview:
-        values = made.buffer()
-        done = Tensor.from_bytes(made.name, dtype, made.shape, values)
-        losses = cast_losses(tensor, done)
+        # read once: what makes the values may be dear, or good for one call only (C89)
+        read = Tensor.from_bytes(tensor.name, tensor.dtype, tensor.shape, tensor.buffer())
+        values = convert_tensor(read, dtype).buffer()
+        losses = cast_losses(read, Tensor.from_bytes(read.name, dtype, read.shape, values))
         if losses != CastLosses():
             import logging  # loads threads, which nothing needs before this
 

@@ -66,6 +66,19 @@ def test_stores_and_conversions_say_so(caplog):
     assert ["a, from F32 to F16: 2 values became infinite, 1 became 0"] == caplog.messages
 
 
+def test_what_is_cast_is_made_once():
+    """A provider is called once in a save, also where its values are counted (C89)."""
+    calls = []
+
+    def provider():
+        calls.append(1)
+        return VALUES
+
+    source = Contents("burnpack", [Tensor.deferred("a", "F32", VALUES.shape, provider)])
+    convert(source, dtype="F16").plan.into_bytes()
+    assert [1] == calls
+
+
 def test_other_things_cannot_be_compared():
     """Integers, and other shapes."""
     one, two = Tensor.from_array("a", VALUES), Tensor.from_array("b", VALUES[:2])
