@@ -127,9 +127,10 @@ class Store:
             FormatError, ReadError, NameCollision: see `get_all_tensors`.
         """
         target = target_of(module)
-        tensors = self.get_all_tensors()
-        if target.own_indices and self.map_indices_contiguous is None and self._maps_indices:
+        if target.own_indices and self.map_indices_contiguous is None:
             tensors = self._listed(contiguous=False)  # the module has the file's own gaps (S174)
+        else:
+            tensors = self.get_all_tensors()
         plan = ApplyPlan.of(
             target, tensors.values(), self._applied_filter, self._adapter_for(target),
             self.skip_enum_variants,
