@@ -3,13 +3,17 @@ r"""Patterns and replacements with Rust's meaning, on Python's `re` (S158, S161,
 Three things are translated exactly: ``$`` matches only at the very end, ``\z`` and ``(?<name>…)``
 are known, and an empty match right behind a match is not replaced. Replacements are Rust's: ``$1``,
 ``${name}``, ``$$``. What only Rust's dialect has beyond that (``\p{…}``, set operations in
-brackets) is refused as Python refuses it; what only Python has (look-around) is allowed.
+brackets) is refused as Python refuses it; what only Python has (look-around) is allowed. Rust's
+engine never backtracks; a pattern that would do so without end in Python is refused
+(`is_ambiguous_loop`, bug G3).
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+
+from bpk_lite.store._backtracking import is_ambiguous_loop
 
 __all__ = ["compile_pattern", "expand", "replace_all"]
 
@@ -22,12 +26,21 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return `pattern` compiled.
 
     Raises:
-        ValueError: not a regular expression.
+        ValueError: not a regular expression, or one that Python's `re` may try without end.
     """
+    translated = _translated(pattern)
     try:
-        return re.compile(_translated(pattern))
+        compiled = re.compile(translated)
+        ambiguous = is_ambiguous_loop(translated)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
+    if ambiguous:
+        raise ValueError(
+            f"{pattern!r} repeats a group that can match one text in several ways, which takes "
+            "Python's re exponential time; make the ways exclude each other, as ([^.]+\\.)* in "
+            "place of (.+\\.)*"
+        )
+    return compiled
 
 
 def _translated(pattern: str) -> str:
