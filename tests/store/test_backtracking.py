@@ -102,6 +102,11 @@ def _splits_twice(words):
     return False
 
 
+def test_a_pattern_too_large_to_be_looked_at_is_refused():
+    """Repetitions within repetitions multiply; the look at them stays short."""
+    assert is_ambiguous_loop("(?:(?:(?:ab?){9}){9}){9}(?:cd)*")
+
+
 def test_every_pattern_that_is_accepted_still_compiles():
     """The look is at Python's own parse, which a release may change: it must not fail silently."""
     assert is_ambiguous_loop("(a+)+")
