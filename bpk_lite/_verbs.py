@@ -21,6 +21,8 @@ from bpk_lite.pack import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from bpk_lite.pack import Progress
+
 __all__ = ["load", "load_file", "open", "save", "save_file"]
 
 _DEFAULT = Limits()
@@ -54,13 +56,17 @@ def save_file(
     scalars: Mapping[str, Any] | None = None,
     overwrite: bool = True,
     durable: bool = True,
+    progress: Progress | None = None,
+    digest: Any = None,
 ) -> str:
     """Write a pack to a file, atomically; return the path, with ``.bpk`` if it had no extension.
 
     Arguments as for `save` and `Plan.write_to_file`, which tells the errors too.
     """
     plan = Writer(tensors, metadata=metadata, scalars=scalars).plan()
-    return plan.write_to_file(path, overwrite=overwrite, durable=durable)
+    return plan.write_to_file(
+        path, overwrite=overwrite, durable=durable, progress=progress, digest=digest
+    )
 
 
 def open(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bpk_lite.pack import AlreadyExists, BpkError, Layout, PlanError
+from bpk_lite.pack import AlreadyExists, BpkError, PlanError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -255,35 +255,12 @@ def _write(made: Conversion, dst: str, *, dry_run: bool, overwrite: bool) -> Non
 
         show_changes(made)
         return
-    written = _Watched(made.plan).write_to_file(dst, overwrite=overwrite)
+    from bpk_lite.desktop.progress import rich_progress
+
+    with rich_progress() as progress:
+        written = made.plan.write_to_file(dst, overwrite=overwrite, progress=progress)
     changed = sum(change.is_change for change in made.changes)
     _say(f"{written}: {len(made.changes)} tensors, {changed} changed, {made.plan.size} bytes")
-
-
-class _Watched(Layout):
-    """A layout that shows how far it is, on a terminal."""
-
-    __slots__ = ("_plan", "size", "tensors")
-
-    def __init__(self, plan: Layout) -> None:
-        self._plan = plan
-        self.size = plan.size
-        self.tensors = plan.tensors
-
-    def buffers(self) -> Iterator[memoryview]:
-        """Yield the bytes, and move the bar."""
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
-
-        console = Console(stderr=True)
-        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        with Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
-        ) as progress:
-            task = progress.add_task("", total=self.size)
-            for buffer in self._plan.buffers():
-                yield buffer
-                progress.advance(task, buffer.nbytes)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,6 @@ from bpk_lite.pack import DType, Layout, PlanError, Tensor, Writer
 from bpk_lite.store import SafetensorsPlan, UnsupportedDType
 from bpk_lite.store._zip_plan import ZipEntry, ZipPlan
 from bpk_lite.store.pytorch import state_dict_plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["plan_of"]
 
@@ -72,13 +68,7 @@ def _npz(tensors: list[Tensor]) -> ZipPlan:
                 "shape": tensor.shape,
             },
         )
-        front = header.getvalue()
-
-        def pieces(tensor: Tensor = tensor, front: bytes = front) -> Iterable[memoryview]:
-            yield memoryview(front)
-            yield from tensor.pieces()
-
-        entries.append(ZipEntry(f"{tensor.name}.npy", len(front) + tensor.nbytes, pieces))
+        entries.append(ZipEntry(f"{tensor.name}.npy", header.getvalue(), tensor))
     return ZipPlan(entries, tensors)
 
 

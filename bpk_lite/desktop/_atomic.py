@@ -10,6 +10,7 @@ named so that one can tell: ``<name>.<pid>-<n>.tmp``.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import stat
@@ -25,7 +26,7 @@ __all__ = ["ScratchFile", "already_exists", "sync_directory", "write_error"]
 _counter = itertools.count()  # `next` on it is atomic
 _NAME_MAX = 255
 _DEFAULT_MODE = 0o666
-_BUFFER = 1 << 20  # gathers headers, padding and small tensors; larger writes pass it by
+_WORTH_RESERVING = 1 << 20  # bytes; a smaller file is written in one go
 
 
 class ScratchFile:
@@ -34,10 +35,9 @@ class ScratchFile:
     Attributes:
         destination: where `commit` will put it.
         path: where it is now.
-        file: open for writing.
     """
 
-    __slots__ = ("destination", "file", "path")
+    __slots__ = ("_descriptor", "destination", "path")
 
     def __init__(self, destination: Path) -> None:
         self.destination = destination
@@ -45,7 +45,7 @@ class ScratchFile:
         while True:
             self.path = destination.with_name(_scratch_name(destination.name))
             try:
-                descriptor = os.open(
+                self._descriptor: int | None = os.open(
                     self.path,
                     os.O_WRONLY
                     | os.O_CREAT
@@ -59,7 +59,52 @@ class ScratchFile:
             except OSError as error:
                 raise write_error(self.path, error) from error
             break
-        self.file: Any = os.fdopen(descriptor, "wb", buffering=_BUFFER)
+
+    def fileno(self) -> int:
+        """Return the open descriptor. Raises ValueError once it is closed."""
+        if self._descriptor is None:
+            raise ValueError(f"{self.path} is closed")
+        return self._descriptor
+
+    def reserve(self, size: int) -> None:
+        """Ask for `size` bytes of the disk in one run, so that a full one is known before any work.
+
+        Raises:
+            WriteError: the disk is full. That a system cannot reserve is no error.
+        """
+        if size < _WORTH_RESERVING or not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(self.fileno(), 0, size)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise write_error(self.path, error) from error
+
+    def write(self, data: Any) -> int:
+        """Write all of `data` at the end. Raises WriteError."""
+        view = memoryview(data)
+        try:
+            done = 0
+            while done < view.nbytes:
+                done += os.write(self.fileno(), view[done:])
+        except OSError as error:
+            raise write_error(self.path, error) from error
+        return done
+
+    def seal(self, *, durable: bool = True, mode: int | None = None) -> os.stat_result:
+        """Sync and close the file, with `mode` if given; return what it is. Raises WriteError."""
+        descriptor = self.fileno()
+        try:
+            if mode is not None and hasattr(os, "fchmod"):
+                os.fchmod(descriptor, mode)
+            if durable:
+                os.fsync(descriptor)
+            status = os.fstat(descriptor)
+            self._descriptor = None
+            os.close(descriptor)
+        except OSError as error:
+            raise write_error(self.path, error) from error
+        return status
 
     def commit(self, *, overwrite: bool = True, durable: bool = True) -> None:
         """Sync, close and publish the file under the destination's name.
@@ -69,16 +114,7 @@ class ScratchFile:
             WriteError: the system refused. If only the sync of the directory failed, the message
                 says that the file was saved (C112).
         """
-        try:
-            self.file.flush()
-            mode = _regular_mode(self.destination) if overwrite else None
-            if mode is not None and hasattr(os, "fchmod"):
-                os.fchmod(self.file.fileno(), mode)
-            if durable:
-                os.fsync(self.file.fileno())
-            self.file.close()
-        except OSError as error:
-            raise write_error(self.path, error) from error
+        self.seal(durable=durable, mode=_regular_mode(self.destination) if overwrite else None)
         if overwrite:
             self._rename()
         else:
@@ -119,8 +155,10 @@ class ScratchFile:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
             return
-        with contextlib.suppress(OSError):
-            self.file.close()
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor = None
         # a failed commit may have published it already; what is left under the scratch name goes
         with contextlib.suppress(OSError):
             self.path.unlink()

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any
 from bpk_lite.desktop._atomic import ScratchFile, sync_directory, write_error
 from bpk_lite.desktop._checkpoint import PARTS, remove
 from bpk_lite.desktop._checkpoint_look import OWN, Epoch, EpochReader, stamp_of
+from bpk_lite.desktop._output import write_layout
 from bpk_lite.pack import WriteError
 
 if TYPE_CHECKING:
@@ -144,13 +145,10 @@ class Folder(EpochReader):
         """Write a part beside its place; return its row in the marker."""
         plan = record.plan()
         with ScratchFile(place) as file:
-            plan.write_to(_Sink(file))
+            file.reserve(plan.size)
+            write_layout(plan, file.fileno(), file.path, early=self.durable)
+            status = file.seal(durable=self.durable)
             try:
-                file.file.flush()
-                if self.durable:
-                    os.fsync(file.file.fileno())
-                status = os.fstat(file.file.fileno())
-                file.file.close()
                 # a name that no later process with the same number can make again
                 os.rename(file.path, scratch)
             except OSError as error:
@@ -163,7 +161,7 @@ class Folder(EpochReader):
 
     def _put(self, path: Path, data: bytes) -> None:
         with ScratchFile(path) as scratch:
-            _Sink(scratch).write(data)
+            scratch.write(data)
             scratch.commit(durable=self.durable)
 
     def _finish(self, epoch: Epoch) -> None:
@@ -213,16 +211,3 @@ class Folder(EpochReader):
         except (OSError, OverflowError):
             return False
         return False
-
-
-class _Sink:
-    """A scratch file that tells its own failure from that of whatever makes the bytes."""
-
-    def __init__(self, scratch: ScratchFile) -> None:
-        self._scratch = scratch
-
-    def write(self, buffer: Any) -> int:
-        try:
-            return int(self._scratch.file.write(buffer))
-        except OSError as error:
-            raise write_error(self._scratch.path, error) from error

@@ -5,7 +5,7 @@ Reading goes ``buffer or source -> Header -> CBOR -> checked Metadata -> Reader 
 file; the few names that take a path ask `bpk_lite.desktop` for it.
 """
 
-from bpk_lite.pack._data import WINDOW
+from bpk_lite.pack._data import WINDOW, Part
 from bpk_lite.pack._dtype import DType
 from bpk_lite.pack._errors import (
     AlreadyExists,
@@ -30,7 +30,7 @@ from bpk_lite.pack._errors import (
     WriteError,
 )
 from bpk_lite.pack._header import ALIGNMENT, Header
-from bpk_lite.pack._layout import Layout
+from bpk_lite.pack._layout import Layout, Progress
 from bpk_lite.pack._limits import Limits
 from bpk_lite.pack._metadata import Entry
 from bpk_lite.pack._param_id import ParamId
@@ -64,8 +64,10 @@ __all__ = [
     "MetadataDeserializationError",
     "MetadataSerializationError",
     "ParamId",
+    "Part",
     "Plan",
     "PlanError",
+    "Progress",
     "ProviderError",
     "QuantScheme",
     "ReadError",

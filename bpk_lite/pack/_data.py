@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -17,13 +17,28 @@ from bpk_lite.pack._source import byte_view
 if TYPE_CHECKING:
     from bpk_lite.pack._source import ByteSource
 
-__all__ = ["WINDOW", "Data", "Deferred", "Provider", "Resident", "Window", "array_bytes"]
+__all__ = ["WINDOW", "Data", "Deferred", "Part", "Provider", "Resident", "Window", "array_bytes"]
 
 WINDOW = 8 << 20
 """Bytes that are read and written at once (C99)."""
 
 Provider: TypeAlias = Callable[[], Any]
 """Called without arguments; returns a buffer or array, or an iterator of them."""
+
+
+class Part(NamedTuple):
+    """The next bytes of a file.
+
+    Attributes:
+        buffer: the bytes.
+        tensor: name of the tensor that they are of, or None for a header or padding.
+        fleeting: whether their memory may be used again when the next part is asked for. Whoever
+            needs them longer copies them.
+    """
+
+    buffer: memoryview
+    tensor: str | None = None
+    fleeting: bool = False
 
 
 class Data(Protocol):

@@ -7,7 +7,8 @@ burnpack's `Plan` is such a value, and so are the plans of the other formats tha
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bpk_lite._door import desktop
 from bpk_lite.pack._errors import WriteError
@@ -15,14 +16,19 @@ from bpk_lite.pack._errors import WriteError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bpk_lite.pack._data import Part
     from bpk_lite.pack._source import ByteSink
     from bpk_lite.pack._tensor import Tensor
 
-__all__ = ["Layout"]
+__all__ = ["Layout", "Progress"]
+
+Progress: TypeAlias = Callable[[str, int, int], object]
+"""Called as ``progress(name, done_bytes, total_bytes)`` while long work goes on: name of the tensor
+at hand, bytes of the whole work. What it raises ends the work, as any failure would."""
 
 
 class Layout:
-    """A file as a value: its size, and its bytes in order. Subclasses give `buffers`.
+    """A file as a value: its size, and its bytes in order. Subclasses give `parts`.
 
     Attributes:
         size: bytes in all.
@@ -34,9 +40,19 @@ class Layout:
     size: int
     tensors: tuple[Tensor, ...]
 
-    def buffers(self) -> Iterator[memoryview]:
-        """Yield the bytes in order; a buffer is valid until the next is asked for."""
+    def parts(self) -> Iterator[Part]:
+        """Yield the bytes in order, each with the tensor it is of.
+
+        Providers of deferred tensors are called once each, in write order, when their turn comes.
+
+        Raises:
+            ProviderError: a provider raised or gave another number of bytes; names the tensor.
+        """
         raise NotImplementedError
+
+    def buffers(self) -> Iterator[memoryview]:
+        """Yield the bytes alone; a buffer is valid until the next is asked for."""
+        return (part.buffer for part in self.parts())
 
     def write_to(self, sink: ByteSink) -> None:
         """Write all of it to a sink: anything with ``write``. Raises as `buffers` and it do."""
@@ -76,17 +92,26 @@ class Layout:
         overwrite: bool = True,
         extension: bool = True,
         durable: bool = True,
+        progress: Progress | None = None,
+        digest: Any = None,
     ) -> str:
         """Write a file atomically: whoever opens `path` finds the old file or the new one, whole.
 
         The file is built in a scratch file beside the destination, synced, and renamed (C109 to
         C117). After any error the destination is untouched and the scratch file is gone.
 
+        Data in memory or in a mapping are written from where they are. Of deferred tensors one
+        window of 8 MiB is written, by a second thread, while the next is made; a provider that
+        gives all its bytes at once has them written before the next one is called.
+
         Args:
             path: the destination. One without an extension gets ``.bpk`` (C103).
             overwrite: replace an existing file.
             extension: False takes the path exactly as given.
             durable: sync the data and the directory, so that the file survives a loss of power.
+            progress: called after each window, in this thread. What it raises ends the save.
+            digest: an object with ``update``, as of `hashlib` or blake3, that is given all bytes of
+                the file; `bpk_lite.desktop.hasher` makes one.
 
         Returns:
             The path that was written.
@@ -98,20 +123,40 @@ class Layout:
             ProviderError: from a deferred tensor.
         """
         written = desktop().write_atomic(
-            self, path, overwrite=overwrite, extension=extension, durable=durable
+            self,
+            path,
+            overwrite=overwrite,
+            extension=extension,
+            durable=durable,
+            progress=progress,
+            digest=digest,
         )
         return str(written)
 
     def write_to_file_in_place(
-        self, path: Any, *, overwrite: bool = True, extension: bool = True
+        self,
+        path: Any,
+        *,
+        overwrite: bool = True,
+        extension: bool = True,
+        progress: Progress | None = None,
+        digest: Any = None,
     ) -> str:
         """Write a file directly, keeping its inode, links and mode (C106). Not synced.
 
-        Needs no space for a second copy. A failure leaves a truncated file.
+        Needs no space for a second copy. A failure leaves a truncated file. Arguments as for
+        `write_to_file`.
 
         Raises:
             AlreadyExists, WriteError, ProviderError: as for `write_to_file`.
             PlanError: one of the tensors lies in the very file (C108); it is not touched.
         """
-        written = desktop().write_in_place(self, path, overwrite=overwrite, extension=extension)
+        written = desktop().write_in_place(
+            self,
+            path,
+            overwrite=overwrite,
+            extension=extension,
+            progress=progress,
+            digest=digest,
+        )
         return str(written)

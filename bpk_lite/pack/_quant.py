@@ -201,6 +201,14 @@ class QuantScheme:
             grid = grid.repeat(size, axis=axis).take(range(dim), axis=axis)
         return np.asarray(codes * grid, dtype=np.float32)
 
+    def code_values(self) -> np.ndarray[Any, Any]:
+        """Return what each of the 256 bytes means in a `Native` store, before it is scaled.
+
+        Integers as int64, small floats as float64.
+        """
+        values = _codes(np.arange(256, dtype=np.uint8), self.value)
+        return values.astype(np.float64 if self.value in _FLOAT_CODES else np.int64)
+
     def __str__(self) -> str:
         parts = [
             self.value,

@@ -9,7 +9,7 @@ import numpy as np
 
 from bpk_lite._door import desktop
 from bpk_lite.pack._convert import as_array, stored_array
-from bpk_lite.pack._data import Deferred, Resident, Window, array_bytes
+from bpk_lite.pack._data import Deferred, Part, Resident, Window, array_bytes
 from bpk_lite.pack._dtype import DType, float32_from_bfloat16
 from bpk_lite.pack._errors import (
     PlanError,
@@ -232,6 +232,21 @@ class Tensor:
         self._check_total(view.nbytes)
         return view
 
+    def read(self, offset: int, length: int) -> memoryview:
+        """Return some of the bytes as stored, read-only; reads no others where they lie in a source.
+
+        Raises:
+            IndexError: the tensor does not have these bytes.
+            TensorBytesSizeMismatch, TensorClosedError, TruncatedError, ReadError: see `buffer`.
+        """
+        if not 0 <= offset <= offset + length <= self.nbytes:
+            raise IndexError(
+                f"tensor {self.name!r} has {self.nbytes} bytes, not {offset} to {offset + length}"
+            )
+        if isinstance(self._data, Deferred):
+            return self.buffer()[offset : offset + length]
+        return self._data.read(offset, length)
+
     def to_bytes(self) -> bytes:
         """Return a copy of all bytes as stored."""
         return bytes(self.buffer())
@@ -265,6 +280,13 @@ class Tensor:
             yield piece
             del piece
         self._check_total(total)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield `pieces` as parts of a file, for a `Layout`."""
+        return map(self._part, self.pieces())
+
+    def _part(self, piece: memoryview) -> Part:
+        return Part(piece, self.name, self.is_deferred)
 
     def _check_total(self, found: int) -> None:
         if found != self.nbytes:
@@ -367,10 +389,7 @@ class Tensor:
         part = split(key, self.shape)
         assert self.dtype.itemsize is not None
         size = self.dtype.itemsize
-        if isinstance(self._data, Deferred):
-            view = self.buffer()[part.start * size : part.stop * size]
-        else:
-            view = self._data.read(part.start * size, (part.stop - part.start) * size)
+        view = self.read(part.start * size, (part.stop - part.start) * size)
         return self._array(part.shape, view)[part.key]
 
     def __len__(self) -> int:

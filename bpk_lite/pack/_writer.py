@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bpk_lite.pack._data import Part
 from bpk_lite.pack._errors import LimitError, MetadataSerializationError, PlanError
 from bpk_lite.pack._header import HEADER_SIZE, Header, aligned
 from bpk_lite.pack._layout import Layout
@@ -42,20 +43,20 @@ class Plan(Layout):
     size: int
     tensors: tuple[Tensor, ...]
 
-    def buffers(self) -> Iterator[memoryview]:
-        """Yield the pack's bytes in order (C97). A buffer is valid until the next is asked for.
+    def parts(self) -> Iterator[Part]:
+        """Yield the pack's bytes in order (C97); see `Layout.parts`.
 
         Providers of deferred tensors are called once each, in write order, when their turn comes.
 
         Raises:
             ProviderError: a provider raised or gave another number of bytes; names the tensor.
         """
-        yield memoryview(self.header)
+        yield Part(memoryview(self.header))
         position = 0
         for entry, tensor in zip(self.entries, self.tensors, strict=True):
             if entry.start > position:
-                yield _ZEROS[: entry.start - position]
-            yield from tensor.pieces()
+                yield Part(_ZEROS[: entry.start - position])
+            yield from tensor.parts()
             position = entry.end
 
     def __repr__(self) -> str:

@@ -21,6 +21,7 @@ from bpk_lite.pack import (
     LimitError,
     MetadataDeserializationError,
     MetadataSerializationError,
+    Part,
     PlanError,
     Tensor,
     TruncatedError,
@@ -312,15 +313,15 @@ class SafetensorsPlan(Layout):
         header = len(blob).to_bytes(_WORD, "little") + blob
         return cls(header, len(header) + position, tuple(tensor for _, tensor in coded))
 
-    def buffers(self) -> Iterator[memoryview]:
-        """Yield the bytes in order; a buffer is valid until the next is asked for.
+    def parts(self) -> Iterator[Part]:
+        """Yield the bytes in order; see `Layout.parts`.
 
         Raises:
             ProviderError: a deferred tensor's provider failed; names the tensor.
         """
-        yield memoryview(self.header)
+        yield Part(memoryview(self.header))
         for tensor in self.tensors:
-            yield from tensor.pieces()
+            yield from tensor.parts()
 
 
 def _code(tensor: Tensor) -> str:

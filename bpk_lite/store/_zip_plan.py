@@ -10,10 +10,10 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bpk_lite.pack import Layout
+from bpk_lite.pack import Layout, Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from bpk_lite.pack import Tensor
 
@@ -27,16 +27,22 @@ _EXTRA_HEADER = 4
 
 @dataclass(frozen=True, slots=True)
 class ZipEntry:
-    """A file in the archive: its name, its size, and what yields its bytes."""
+    """A file in the archive: its name, its first bytes, and the tensor whose bytes follow."""
 
     name: str
-    nbytes: int
-    pieces: Callable[[], Iterable[memoryview]]
+    front: bytes = b""
+    tensor: Tensor | None = None
 
-    @classmethod
-    def of(cls, name: str, data: bytes) -> ZipEntry:
-        """Return an entry of bytes."""
-        return cls(name, len(data), lambda: (memoryview(data),))
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return len(self.front) + (0 if self.tensor is None else self.tensor.nbytes)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield its bytes."""
+        yield Part(memoryview(self.front))
+        if self.tensor is not None:
+            yield from self.tensor.parts()
 
 
 class ZipPlan(Layout):
@@ -58,19 +64,19 @@ class ZipPlan(Layout):
             pass
         self.size = measured.position
 
-    def buffers(self) -> Iterator[memoryview]:
-        """Yield the bytes in order; a buffer is valid until the next is asked for.
+    def parts(self) -> Iterator[Part]:
+        """Yield the bytes in order; see `Layout.parts`.
 
         Raises:
             ProviderError: a deferred tensor's provider failed; names the tensor.
         """
         sink = _Sink()
-        for _ in self._written(sink, with_data=True):
-            yield from sink.drain()
-        yield from sink.drain()
+        for tensor, fleeting in self._written(sink, with_data=True):
+            yield from (Part(view, tensor, fleeting) for view in sink.drain())
+        yield from map(Part, sink.drain())
 
-    def _written(self, sink: _Sink, with_data: bool) -> Iterator[None]:
-        """Write to a sink, or only the headers and where they lie."""
+    def _written(self, sink: _Sink, with_data: bool) -> Iterator[tuple[str | None, bool]]:
+        """Write to a sink, or only the headers and where they lie; yield whose bytes wait there."""
         import zipfile
 
         limit = zipfile.ZIP64_LIMIT
@@ -82,11 +88,12 @@ class ZipPlan(Layout):
                 gap = -(sink.position + front + _EXTRA_HEADER) % _ALIGNMENT
                 info.extra = b"FB" + gap.to_bytes(2, "little") + b"Z" * gap
                 with archive.open(info, "w", force_zip64=big) as out:
-                    yield
+                    yield None, False
                     if with_data:
-                        for piece in entry.pieces():
-                            out.write(piece)
-                            yield
+                        for buffer, tensor, fleeting in entry.parts():
+                            out.write(buffer)
+                            del buffer  # a window must not outlive its turn
+                            yield tensor, fleeting
                     else:
                         sink.position += entry.nbytes
                 if not with_data:

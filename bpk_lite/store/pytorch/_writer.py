@@ -60,13 +60,10 @@ def state_dict_plan(
     pickle = b"\x80\x02}" + _MARK + b"".join(body) + b"u."
     return ZipPlan(
         [
-            ZipEntry.of("archive/data.pkl", pickle),
-            ZipEntry.of("archive/byteorder", b"little"),
-            *(
-                ZipEntry(f"archive/data/{key}", one.nbytes, one.pieces)
-                for key, one in enumerate(kept.values())
-            ),
-            ZipEntry.of("archive/version", b"3\n"),
+            ZipEntry("archive/data.pkl", pickle),
+            ZipEntry("archive/byteorder", b"little"),
+            *(ZipEntry(f"archive/data/{key}", tensor=one) for key, one in enumerate(kept.values())),
+            ZipEntry("archive/version", b"3\n"),
         ],
         kept.values(),
     )
