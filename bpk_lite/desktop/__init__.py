@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bpk_lite.desktop._atomic import ScratchFile
 from bpk_lite.desktop._dlpack import export_bfloat16, import_bfloat16
+from bpk_lite.desktop._hasher import hasher
 from bpk_lite.desktop._paths import beside, reading_path, writing_path
 from bpk_lite.desktop._sources import FileSource, MmapSource, open_source
 from bpk_lite.desktop._write import write_atomic, write_in_place
@@ -55,6 +56,7 @@ __all__ = [
     "beside",
     "default_strategy",
     "export_bfloat16",
+    "hasher",
     "import_bfloat16",
     "open_source",
     "reading_path",

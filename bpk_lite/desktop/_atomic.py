@@ -142,7 +142,7 @@ class ScratchFile:
             self._rename()
             return
         try:
-            self.path.unlink()
+            os.unlink(self.path)
         except OSError as error:
             raise WriteError(
                 f"{self.destination} was saved, but its scratch name {self.path} cannot be "
@@ -161,7 +161,7 @@ class ScratchFile:
             self._descriptor = None
         # a failed commit may have published it already; what is left under the scratch name goes
         with contextlib.suppress(OSError):
-            self.path.unlink()
+            os.unlink(self.path)
 
 
 def _scratch_name(name: str) -> str:
