@@ -8,6 +8,7 @@ are imported when they are first named, since opening a file needs none of them.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from bpk_lite.desktop import providers
 from bpk_lite.desktop._atomic import ScratchFile
 from bpk_lite.desktop._dlpack import export_bfloat16, import_bfloat16
 from bpk_lite.desktop._hasher import hasher
@@ -59,6 +60,7 @@ __all__ = [
     "hasher",
     "import_bfloat16",
     "open_source",
+    "providers",
     "reading_path",
     "write_atomic",
     "write_in_place",

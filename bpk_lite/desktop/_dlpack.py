@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["export_bfloat16", "import_bfloat16"]
+__all__ = ["export_bfloat16", "host_bfloat16", "import_bfloat16"]
 
 _UINT = 1  # kDLUInt
 _BFLOAT = 4  # kDLBfloat
@@ -65,6 +65,15 @@ def import_bfloat16(value: Any) -> np.ndarray[Any, Any]:
     if device != 1:
         raise BufferError("the tensor does not lie in CPU memory; move it there first")
     return np.from_dlpack(_Bits(value))
+
+
+def host_bfloat16(value: Any) -> np.ndarray[Any, Any]:
+    """Return the ``uint16`` bits of a bfloat16 tensor on any device. Copied by its own library.
+
+    Raises:
+        BufferError: the library cannot hand it to the host.
+    """
+    return np.from_dlpack(_Bits(value), device="cpu")
 
 
 class _Bits:

@@ -9,7 +9,9 @@ import numpy as np
 from bpk_lite._door import desktop
 from bpk_lite.pack._dtype import DType
 
-__all__ = ["as_array", "stored_array"]
+__all__ = ["as_array", "lies_on_device", "stored_array"]
+
+_HOST = (1, 3, 11, 13)  # kDLCPU, and host memory that CUDA or ROCm pinned or manages
 
 
 def as_array(value: Any) -> tuple[np.ndarray[Any, Any], DType]:
@@ -38,6 +40,20 @@ def as_array(value: Any) -> tuple[np.ndarray[Any, Any], DType]:
         )
     array = np.asarray(value)
     return array, DType.of(array)
+
+
+def lies_on_device(value: Any) -> bool:
+    """Whether an array's memory is not the host's, by its ``__dlpack_device__``.
+
+    One that is spread over several devices cannot say where it is, and is taken for such.
+    """
+    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__dlpack_device__"):
+        return False
+    try:
+        kind, _ = value.__dlpack_device__()
+    except (BufferError, RuntimeError, ValueError, TypeError):
+        return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
+    return int(kind) not in _HOST
 
 
 def stored_array(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:

@@ -65,7 +65,9 @@ class Resident:
         return array_bytes(self._held)[offset : offset + length]
 
     def pieces(self) -> Iterator[memoryview]:
-        yield array_bytes(self._held)
+        if isinstance(self._held, np.ndarray) and not self._held.flags.c_contiguous:
+            return map(array_bytes, _blocks(self._held))  # copies, but a window at a time
+        return iter((array_bytes(self._held),))
 
 
 class Window:
@@ -112,6 +114,21 @@ class Deferred:
     def pieces(self) -> Iterator[memoryview]:
         made = self._provider()
         yield from _pieces((made,) if _is_piece(made) else made)
+
+
+def _blocks(array: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield views of at most a window that make up `array` in row-major order."""
+    if array.nbytes <= WINDOW:
+        yield array
+        return
+    row = array.nbytes // len(array)
+    if row > WINDOW:
+        for each in array:
+            yield from _blocks(each)
+        return
+    step = WINDOW // row
+    for start in range(0, len(array), step):
+        yield array[start : start + step]
 
 
 def _pieces(made: Any) -> Iterator[memoryview]:

@@ -9,8 +9,9 @@ looks unusual goes to `_check`, which is slow, exact and the only place that wor
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import cbor2
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from bpk_lite.pack._header import Header
     from bpk_lite.pack._limits import Limits
 
-__all__ = ["Entry", "Metadata", "needed_bytes"]
+__all__ = ["Entry", "Metadata", "Table", "needed_bytes"]
 
 _ITEM_SIZES = {name: dtype.itemsize for name, dtype in PLAIN_BY_NAME.items()}
 
@@ -63,6 +64,17 @@ class Entry:
     def nbytes(self) -> int:
         """Bytes in the data section."""
         return self.end - self.start
+
+
+class Table(NamedTuple):
+    """What the metadata says of all tensors, as lists that run side by side, by name; see `Entry`."""
+
+    names: list[str]
+    dtypes: list[DType]
+    shapes: list[tuple[int, ...]]
+    starts: list[int]
+    ends: list[int]
+    param_ids: list[int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +132,10 @@ class Metadata:
         raw = self.descriptors[name]
         start, end = raw["data_offsets"]
         param_id = raw.get("param_id")
+        dtype = raw["dtype"]
         return Entry(
             name,
-            _dtype("dtype", raw["dtype"]),
+            PLAIN_BY_NAME[dtype] if type(dtype) is str else _dtype("dtype", dtype),
             tuple(raw["shape"]),
             start,
             end,
@@ -131,7 +144,23 @@ class Metadata:
 
     def entries(self) -> list[Entry]:
         """Return all entries in the order of their data; of equal starts, empty tensors first."""
-        return sorted(map(self.entry, self.descriptors), key=lambda entry: (entry.start, entry.end))
+        found = [self.entry(name) for name in self.descriptors]
+        found.sort(key=operator.attrgetter("start", "end"))
+        return found
+
+    def table(self) -> Table:
+        """Return all entries field by field."""
+        raw = list(self.descriptors.values())
+        dtypes = [item["dtype"] for item in raw]
+        ids = [item.get("param_id") for item in raw]
+        return Table(
+            list(self.descriptors),
+            [PLAIN_BY_NAME[x] if type(x) is str else _dtype("dtype", x) for x in dtypes],
+            [tuple(item["shape"]) for item in raw],
+            [item["data_offsets"][0] for item in raw],
+            [item["data_offsets"][1] for item in raw],
+            [None if one is cbor2.undefined else one for one in ids],
+        )
 
     @staticmethod
     def encode(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bpk_lite._door import desktop
-from bpk_lite.pack._convert import as_array, stored_array
+from bpk_lite.pack._convert import as_array, lies_on_device, stored_array
 from bpk_lite.pack._data import Deferred, Part, Resident, Window, array_bytes
 from bpk_lite.pack._dtype import DType, float32_from_bfloat16
 from bpk_lite.pack._errors import (
@@ -79,7 +79,8 @@ class Tensor:
         """Make a tensor of an array: numpy's, or anything with ``__dlpack__`` or ``__array__``.
 
         Any stride, order of axes and byte order is written right. A numpy array is kept by
-        reference, and so is a tensor of another library on the CPU.
+        reference, and so is a tensor of another library on the CPU. One on a device stays there
+        until it is read, and comes in windows (`bpk_lite.desktop.providers`).
 
         Args:
             name: name in the pack.
@@ -91,6 +92,9 @@ class Tensor:
         Raises:
             TypeError: Burn has no such element type, or `dtype` cannot hold these elements.
         """
+        if lies_on_device(array):
+            made: Self = desktop().providers.deferred(name, array, dtype=dtype, param_id=param_id)
+            return made
         values, found = as_array(array)
         found = found if dtype is None else DType.parse(dtype)
         values = stored_array(values, found)
@@ -233,7 +237,7 @@ class Tensor:
         return view
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Return some of the bytes as stored, read-only; reads no others where they lie in a source.
+        """Return some of the bytes as stored, read-only. Of a source no others are read.
 
         Raises:
             IndexError: the tensor does not have these bytes.

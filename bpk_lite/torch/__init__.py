@@ -17,12 +17,14 @@ from bpk_lite.torch._optim import optim_into_record
 from bpk_lite.torch._optim_load import load_optim_record
 from bpk_lite.torch._pieces import LayoutWarning, ModuleLayout, Piece, layout
 from bpk_lite.torch._store import StoreTarget
+from bpk_lite.torch._transfer import deferred_tensor
 
 __all__ = [
     "LayoutWarning",
     "ModuleLayout",
     "Piece",
     "StoreTarget",
+    "deferred_tensor",
     "into_record",
     "layout",
     "load_file",

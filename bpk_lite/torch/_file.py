@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 import mmap
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from bpk_lite.desktop import reading_path
 from bpk_lite.pack import DType, PlanError, Reader, ReadError, Writer
-from bpk_lite.torch._transfer import deferred, dtype_of, fill, torch_dtype
+from bpk_lite.torch._transfer import deferred_tensor, fill, torch_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from bpk_lite.pack import Tensor
+    from bpk_lite.pack import Progress, Tensor
 
 __all__ = ["load_file", "save_file"]
 
@@ -29,6 +28,7 @@ def save_file(
     *,
     overwrite: bool = True,
     durable: bool = True,
+    progress: Progress | None = None,
 ) -> str:
     """Write tensors to a file, atomically, under their names and in their layout.
 
@@ -41,6 +41,7 @@ def save_file(
         metadata: text to text.
         overwrite: replace an existing file.
         durable: sync.
+        progress: called as ``progress(name, done_bytes, total_bytes)`` after each window.
 
     Returns:
         The path that was written.
@@ -53,20 +54,9 @@ def save_file(
     for name, value in tensors.items():
         if not isinstance(value, torch.Tensor):
             raise PlanError(f"{name!r} is no tensor but {type(value).__name__}")
-        if value.layout != torch.strided or value.is_meta:
-            raise PlanError(f"tensor {name!r} is {value.layout} on {value.device}, expected data")
-        source = value.detach()
-        try:
-            dtype = dtype_of(source, repr(name))
-        except TypeError as error:
-            raise PlanError(str(error)) from error
-        made.append(deferred(name, dtype, tuple(source.shape), partial(_itself, source), (source,)))
+        made.append(deferred_tensor(name, value))
     plan = Writer(made, metadata=metadata).plan()
-    return plan.write_to_file(filename, overwrite=overwrite, durable=durable)
-
-
-def _itself(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor
+    return plan.write_to_file(filename, overwrite=overwrite, durable=durable, progress=progress)
 
 
 def load_file(filename: Any, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:

@@ -15,16 +15,14 @@ import numpy as np
 import torch
 
 from bpk_lite.nn._cast import convert_tensor
-from bpk_lite.pack import WINDOW, DType, Tensor
+from bpk_lite.pack import WINDOW, DType, ParamId, PlanError, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from bpk_lite.pack import ParamId
-
-__all__ = ["deferred", "dtype_of", "fill", "torch_dtype", "version_of"]
+__all__ = ["deferred", "deferred_tensor", "dtype_of", "fill", "torch_dtype", "version_of"]
 
 _TYPES: dict[DType, torch.dtype] = {
     DType.F64: torch.float64,
@@ -104,6 +102,28 @@ def deferred(
         yield from windows(make())
 
     return Tensor.deferred(name, dtype, shape, provider, param_id=param_id)
+
+
+def deferred_tensor(name: str, tensor: torch.Tensor, *, param_id: int | None = None) -> Tensor:
+    """Return a tensor of a pack that reads a tensor of torch when the writer gets there.
+
+    Args:
+        name: its name.
+        tensor: the values, of any stride, on any device. They must not be written to before.
+        param_id: its id.
+
+    Raises:
+        PlanError: it is not dense, has no data, or is of a type that Burn lacks.
+    """
+    if tensor.layout != torch.strided or tensor.is_meta:
+        raise PlanError(f"tensor {name!r} is {tensor.layout} on {tensor.device}, expected data")
+    source = tensor.detach()
+    try:
+        dtype = dtype_of(source, repr(name))
+    except TypeError as error:
+        raise PlanError(str(error)) from error
+    held = None if param_id is None else ParamId(param_id)
+    return deferred(name, dtype, tuple(source.shape), lambda: source, (source,), held)
 
 
 def windows(tensor: torch.Tensor) -> Iterator[NDArray[np.uint8]]:

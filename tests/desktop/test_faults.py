@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -101,10 +102,8 @@ def lost(monkeypatch, tmp_path, old, overwrite, durable):
         folder = prepared(tmp_path / f"{durable}-{number}", old)
         with monkeypatch.context() as patch:
             disk = Disk(patch, folder, fail_at=number, error=PowerLoss())
-            try:
+            with contextlib.suppress(PowerLoss):
                 NEW.write_to_file(folder / "model.bpk", overwrite=overwrite, durable=durable)
-            except PowerLoss:
-                pass
             states = set(disk.states("model.bpk", number))
         for state in states:
             yield number, state
