@@ -1,20 +1,23 @@
 """From the metadata's CBOR to checked values, and back.
 
 The wanted operations are: check all descriptors at open, as Burn does (C75), and hand out one at a
-time, later. For 100 000 tensors making an object for each costs more than decoding the CBOR, so
-the decoded maps are kept as they are, checked by one plain loop, and turned into an `Entry` when
-somebody asks. The loop passes what is common (a plain dtype, the fields Burn writes); whatever
-looks unusual goes to `_check`, which is slow, exact and the only place that words a complaint.
+time, later. For 100 000 tensors making an object for each costs more than decoding the CBOR, so all
+are kept field by field in a `Table`, and an `Entry` is made when somebody asks.
+
+Metadata in exactly Burn's form are parsed for all tensors at once (`_canonical`). All others are
+decoded and checked by one plain loop. It passes what is common (a plain dtype, the fields Burn
+writes); whatever looks unusual goes to `_check`, which is slow, exact and the only place that words
+a complaint.
 """
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 import cbor2
 
+from bpk_lite.pack._canonical import Table, parse_canonical
 from bpk_lite.pack._cbor import Float, decode, encode
 from bpk_lite.pack._dtype import PLAIN_BY_NAME, DType
 from bpk_lite.pack._errors import (
@@ -35,7 +38,9 @@ if TYPE_CHECKING:
     from bpk_lite.pack._header import Header
     from bpk_lite.pack._limits import Limits
 
-__all__ = ["Entry", "Metadata", "Table", "needed_bytes"]
+__all__ = ["Entry", "Metadata", "needed_bytes"]
+
+_MANY = 24 << 10  # bytes, about 300 tensors: below, one by one is as fast as at once
 
 _ITEM_SIZES = {name: dtype.itemsize for name, dtype in PLAIN_BY_NAME.items()}
 
@@ -66,28 +71,19 @@ class Entry:
         return self.end - self.start
 
 
-class Table(NamedTuple):
-    """What the metadata says of all tensors, as lists that run side by side, by name; see `Entry`."""
-
-    names: list[str]
-    dtypes: list[DType]
-    shapes: list[tuple[int, ...]]
-    starts: list[int]
-    ends: list[int]
-    param_ids: list[int | None]
-
-
 @dataclass(frozen=True, slots=True)
 class Metadata:
     """The checked metadata of a pack.
 
     Attributes:
-        descriptors: tensor name to descriptor, in ascending byte order of the names.
+        table: all tensors, in ascending byte order of their names.
+        index: tensor name to its row in the table.
         text: user metadata, text to text.
         scalars: typed scalars.
     """
 
-    descriptors: Mapping[str, dict[str, Any]]
+    table: Table
+    index: Mapping[str, int]
     text: Mapping[str, str]
     scalars: Mapping[str, Scalar]
 
@@ -103,63 +99,37 @@ class Metadata:
             LimitError, TruncatedError: which are validation errors too.
         """
         try:
-            top = decode(blob, depth=limits.depth)
-            if type(top) is not dict:
-                _wrong("metadata", top, "a map")
-            _fields("metadata", top, ("tensors",))
-            descriptors = _dictionary("tensors", top["tensors"])
-            text = _dictionary("metadata", top.get("metadata", {}))
-            for key, value in text.items():
-                if type(value) is not str:
-                    _wrong(f"metadata[{key!r}]", value, "text")
-            scalars = {
-                key: _scalar(f"scalars[{key!r}]", value)
-                for key, value in _dictionary("scalars", top.get("scalars", {})).items()
-            }
-            if len(descriptors) > limits.tensors:
-                raise LimitError(f"{len(descriptors)} tensors; the limit is {limits.tensors}")
-            if header.layout == "unaligned":
-                _modernize(descriptors)
-            largest = check_descriptors(descriptors, header.data_start, limits)
-            if descriptors:
-                _check_size(header, largest, size)
+            parsed = None
+            if len(blob) >= _MANY and header.layout == "aligned":
+                parsed = _parse_at_once(blob, header.data_start, limits)
+            table, text, scalars = parsed or _parse_one_by_one(blob, header, limits)
+            if table.names:
+                _check_size(header, max(table.ends), size)
         except (MetadataDeserializationError, ValidationError) as error:
             raise type(error)(f"{source}: {error}") from error.__cause__
-        return cls(descriptors, text, scalars)
+        index = {name: row for row, name in enumerate(table.names)}
+        return cls(table, index, text, scalars)
 
     def entry(self, name: str) -> Entry:
-        """Return the entry of a tensor, which has passed the checks. Raises KeyError."""
-        raw = self.descriptors[name]
-        start, end = raw["data_offsets"]
-        param_id = raw.get("param_id")
-        dtype = raw["dtype"]
-        return Entry(
-            name,
-            PLAIN_BY_NAME[dtype] if type(dtype) is str else _dtype("dtype", dtype),
-            tuple(raw["shape"]),
-            start,
-            end,
-            None if param_id is None or param_id is cbor2.undefined else ParamId(param_id),
-        )
+        """Return the entry of a tensor. Raises KeyError."""
+        return self._entry(self.index[name])
 
     def entries(self) -> list[Entry]:
         """Return all entries in the order of their data; of equal starts, empty tensors first."""
-        found = [self.entry(name) for name in self.descriptors]
-        found.sort(key=operator.attrgetter("start", "end"))
-        return found
+        starts, ends = self.table.starts, self.table.ends
+        rows = sorted(range(len(starts)), key=lambda row: (starts[row], ends[row]))
+        return list(map(self._entry, rows))
 
-    def table(self) -> Table:
-        """Return all entries field by field."""
-        raw = list(self.descriptors.values())
-        dtypes = [item["dtype"] for item in raw]
-        ids = [item.get("param_id") for item in raw]
-        return Table(
-            list(self.descriptors),
-            [PLAIN_BY_NAME[x] if type(x) is str else _dtype("dtype", x) for x in dtypes],
-            [tuple(item["shape"]) for item in raw],
-            [item["data_offsets"][0] for item in raw],
-            [item["data_offsets"][1] for item in raw],
-            [None if one is cbor2.undefined else one for one in ids],
+    def _entry(self, row: int) -> Entry:
+        table = self.table
+        param_id = table.param_ids[row]
+        return Entry(
+            table.names[row],
+            table.dtypes[row],
+            table.shapes[row],
+            table.starts[row],
+            table.ends[row],
+            None if param_id is None else ParamId(param_id),
         )
 
     @staticmethod
@@ -181,6 +151,61 @@ class Metadata:
                 for key, scalar in sorted(scalars.items())
             }
         return encode(top)
+
+
+_Parsed: TypeAlias = "tuple[Table, Mapping[str, str], Mapping[str, Scalar]]"
+
+
+def _parse_at_once(blob: bytes, data_start: int, limits: Limits) -> _Parsed | None:
+    """Parse what has exactly the form that Burn writes; None for the rest, faults included."""
+    found = parse_canonical(blob, data_start=data_start, limits=limits)
+    if found is None:
+        return None
+    table, fields, end = found
+    try:
+        rest = decode(bytes([0xA0 + fields]) + blob[end:], depth=limits.depth)
+        return None if "tensors" in rest else (table, *_text_and_scalars(rest))
+    except MetadataDeserializationError:
+        return None
+
+
+def _parse_one_by_one(blob: bytes, header: Header, limits: Limits) -> _Parsed:
+    """Parse any metadata that a pack may have. Raises as `Metadata.parse` does."""
+    top = decode(blob, depth=limits.depth)
+    if type(top) is not dict:
+        _wrong("metadata", top, "a map")
+    _fields("metadata", top, ("tensors",))
+    descriptors = _dictionary("tensors", top["tensors"])
+    text, scalars = _text_and_scalars(top)
+    if len(descriptors) > limits.tensors:
+        raise LimitError(f"{len(descriptors)} tensors; the limit is {limits.tensors}")
+    if header.layout == "unaligned":
+        _modernize(descriptors)
+    check_descriptors(descriptors, header.data_start, limits)
+    raw = list(descriptors.values())
+    dtypes = [item["dtype"] for item in raw]
+    ids = [item.get("param_id") for item in raw]
+    table = Table(
+        list(descriptors),
+        [PLAIN_BY_NAME[x] if type(x) is str else _dtype("dtype", x) for x in dtypes],
+        [tuple(item["shape"]) for item in raw],
+        [item["data_offsets"][0] for item in raw],
+        [item["data_offsets"][1] for item in raw],
+        [None if one is cbor2.undefined else one for one in ids],
+    )
+    return table, text, scalars
+
+
+def _text_and_scalars(top: dict[str, Any]) -> tuple[Mapping[str, str], Mapping[str, Scalar]]:
+    text = _dictionary("metadata", top.get("metadata", {}))
+    for key, value in text.items():
+        if type(value) is not str:
+            _wrong(f"metadata[{key!r}]", value, "text")
+    scalars = {
+        key: _scalar(f"scalars[{key!r}]", value)
+        for key, value in _dictionary("scalars", top.get("scalars", {})).items()
+    }
+    return text, scalars
 
 
 def needed_bytes(dtype: DType, shape: Iterable[int]) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from bpk_lite._door import desktop
+from bpk_lite._door import desktop, inspector
 from bpk_lite.pack._errors import ReadError, TensorNotFound
 from bpk_lite.pack._format import human_bytes, safe_text
 from bpk_lite.pack._header import HEADER_SIZE, SNIFF_SIZE, Header
@@ -175,13 +175,13 @@ class Reader(Mapping[str, Tensor]):
         return Tensor.window(entry, self._source, self.header.data_start)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._metadata.descriptors)
+        return iter(self._metadata.index)
 
     def __len__(self) -> int:
-        return len(self._metadata.descriptors)
+        return len(self._metadata.index)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._metadata.descriptors
+        return name in self._metadata.index
 
     def tensors(self, order: Literal["name", "data"] = "name") -> list[Tensor]:
         """Return all tensors, by name or in the order in which their data lie in the file."""
@@ -197,7 +197,7 @@ class Reader(Mapping[str, Tensor]):
 
     def table(self) -> Table:
         """Return the same by name and field by field, as lists: a fifth of the work for many."""
-        return self._metadata.table()
+        return self._metadata.table
 
     # -- the whole
 
@@ -236,7 +236,11 @@ class Reader(Mapping[str, Tensor]):
             parts.append(f"{len(self.scalars)} scalars")
         return f"<Reader {safe_text(self._source.name)}: {', '.join(parts)}>"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: made of metadata alone, nothing is read."""
+        return str(inspector().html(self))
+
     def _not_found(self, name: object) -> str:
-        close = difflib.get_close_matches(str(name), self._metadata.descriptors, n=3)
+        close = difflib.get_close_matches(str(name), self._metadata.index, n=3)
         hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         return f"{self._source.name} has no tensor {name!r} among its {len(self)}{hint}"

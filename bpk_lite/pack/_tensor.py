@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bpk_lite._door import desktop
+from bpk_lite._door import desktop, inspector
 from bpk_lite.pack._convert import as_array, lies_on_device, stored_array
 from bpk_lite.pack._data import Deferred, Part, Resident, Window, array_bytes
 from bpk_lite.pack._dtype import DType, float32_from_bfloat16
@@ -409,6 +409,10 @@ class Tensor:
             f"<Tensor {safe_text(self.name)} {self.dtype} {list(self.shape)} "
             f"{human_bytes(self.nbytes)}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: made of metadata alone, nothing is read."""
+        return str(inspector().html(self))
 
 
 def _from_pickle(

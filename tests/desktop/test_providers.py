@@ -243,5 +243,5 @@ def test_what_cannot_be_a_source_is_refused_by_name():
         deferred("w", np.zeros(3), shape=(4,))
     with pytest.raises(TypeError, match="'w': expected an array, a tensor or a function, not str"):
         deferred("w", "text")
-    with pytest.raises(PlanError, match="'w' is .* on meta"):
+    with pytest.raises(PlanError, match=r"'w' is .* on meta"):
         deferred("w", torch.empty(3, device="meta"))
