@@ -17,6 +17,7 @@ from bpk_lite.pack import (
     Tensor,
     Writer,
 )
+from bpk_lite.pack._tensor import read_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["load", "load_file", "open", "save", "save_file"]
 
 _DEFAULT = Limits()
+_PORTION = 64 << 20  # bytes that are asked for at once
 
 
 def save(
@@ -70,7 +72,13 @@ def save_file(
 
 
 def open(
-    source: Any, *, limits: Limits = _DEFAULT, backend: Any = "auto", layout: Any = "aligned"
+    source: Any,
+    *,
+    limits: Limits = _DEFAULT,
+    backend: Any = "auto",
+    layout: Any = "aligned",
+    advise: Any = None,
+    threads: int | None = None,
 ) -> Reader:
     """Open a pack lazily: a path, a buffer in memory, or a `ByteSource`.
 
@@ -80,6 +88,8 @@ def open(
         backend: for paths, see `Reader.from_file`.
         layout: ``"unaligned"`` for the files of Burn 0.19; save what it gives to have a pack of
             today.
+        advise: for paths, see `Reader.from_file`.
+        threads: for paths, see `Reader.from_file`.
 
     Raises:
         FormatError: not a pack, or a broken one; the subclass says what.
@@ -89,7 +99,9 @@ def open(
     if isinstance(source, str) and "://" in source:
         raise ReadError(f"{source}: addresses cannot be opened by this release; download it first")
     if isinstance(source, str) or hasattr(source, "__fspath__"):
-        return Reader.from_file(source, limits=limits, backend=backend, layout=layout)
+        return Reader.from_file(
+            source, limits=limits, backend=backend, layout=layout, advise=advise, threads=threads
+        )
     if isinstance(source, ByteSource):
         return Reader.from_source(source, limits=limits, layout=layout)
     return Reader.from_bytes(source, limits=limits, layout=layout)
@@ -102,6 +114,7 @@ def load(
     copy: bool = False,
     out: Mapping[str, np.ndarray[Any, Any]] | None = None,
     limits: Limits = _DEFAULT,
+    progress: Progress | None = None,
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays of a pack in memory: read-only views over `buffer`, nothing copied.
 
@@ -111,6 +124,8 @@ def load(
         copy: return writeable copies, which own their memory, instead.
         out: arrays to fill, by name, instead of making new ones; only these are loaded.
         limits: what to accept at most.
+        progress: called as ``progress(name, done_bytes, total_bytes)`` while data are copied. What
+            it raises ends the load; arrays of `out` are then filled in part.
 
     Raises:
         FormatError: not a pack, or a broken one.
@@ -118,7 +133,7 @@ def load(
         LimitError: copies would take more memory than ``limits.copies`` times the pack.
         PlanError: an array of `out` has another shape or dtype, or is read-only.
     """
-    return _load(Reader.from_bytes(buffer, limits=limits), names, copy, out)
+    return _load(Reader.from_bytes(buffer, limits=limits), names, copy, out, progress)
 
 
 def load_file(
@@ -129,14 +144,19 @@ def load_file(
     out: Mapping[str, np.ndarray[Any, Any]] | None = None,
     limits: Limits = _DEFAULT,
     backend: Any = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays of a file: read-only views over the mapped file, nothing copied.
 
-    The mapping lives as long as one of the arrays. Arguments and errors as for `load`, and
-    `ReadError` from the file system.
+    The mapping lives as long as one of the arrays. Where the file is not mapped, the arrays own
+    their memory and are filled by one pass of large reads. Arguments and errors as for `load`,
+    `backend` and `threads` as for `Reader.from_file`, and `ReadError` from the file system.
     """
-    with Reader.from_file(path, limits=limits, backend=backend) as pack:
-        return _load(pack, names, copy, out)
+    if (copy or out is not None) and backend == "auto":
+        backend = "read"  # straight into the arrays; through a mapping it would take page faults
+    with Reader.from_file(path, limits=limits, backend=backend, threads=threads) as pack:
+        return _load(pack, names, copy, out, progress)
 
 
 def _load(
@@ -144,23 +164,61 @@ def _load(
     names: Iterable[str] | None,
     copy: bool,
     out: Mapping[str, np.ndarray[Any, Any]] | None,
+    progress: Progress | None,
 ) -> dict[str, np.ndarray[Any, Any]]:
-    chosen = [pack[name] for name in (_matching(pack, names) if out is None else out)]
     if out is not None:
+        chosen = [pack[name] for name in out]
         for tensor in chosen:
             _check_fits(tensor, out[tensor.name])
-        for tensor in chosen:
-            out[tensor.name][...] = tensor.numpy()
+        _fill(chosen, out, progress)
         return dict(out)
-    if not copy:
-        return {tensor.name: tensor.numpy() for tensor in chosen}
+    if not copy and hasattr(pack.source, "view"):
+        if names is None:
+            return pack.arrays()
+        return {name: pack[name].numpy() for name in _matching(pack, names)}
+    chosen = [pack[name] for name in _matching(pack, names)]
     total = sum(tensor.nbytes for tensor in chosen)
     if total > pack.limits.copies * pack.nbytes:
         raise LimitError(
             f"{pack.source.name}: copies would take {total} bytes, {total // pack.nbytes} times "
             f"the pack, because tensors overlap; the limit is {pack.limits.copies} times"
         )
-    return {tensor.name: np.array(tensor.numpy()) for tensor in chosen}
+    made = {tensor.name: _empty(tensor) for tensor in chosen}
+    _fill(chosen, made, progress)
+    for array in made.values():
+        array.flags.writeable = copy
+    return made
+
+
+def _empty(tensor: Tensor) -> np.ndarray[Any, Any]:
+    try:
+        return np.empty(tensor.shape, tensor.dtype.numpy)
+    except (ValueError, OverflowError):
+        return np.array(tensor.numpy())  # which says what numpy cannot do
+
+
+def _fill(
+    chosen: list[Tensor],
+    arrays: Mapping[str, np.ndarray[Any, Any]],
+    progress: Progress | None,
+) -> None:
+    """Read the tensors into arrays that fit them, in portions, straight where possible."""
+    total = sum(tensor.nbytes for tensor in chosen)
+    done = waiting = 0
+    straight: list[tuple[Tensor, memoryview]] = []
+    for position, tensor in enumerate(chosen):
+        array = arrays[tensor.name]
+        if tensor.dtype.kind in ("float", "int") and array.flags.c_contiguous and array.nbytes:
+            straight.append((tensor, memoryview(array.reshape(-1).view(np.uint8))))  # type: ignore[arg-type]
+            waiting += tensor.nbytes
+        else:
+            array[...] = tensor.numpy()
+            done += tensor.nbytes
+        if waiting >= _PORTION or position == len(chosen) - 1:
+            read_tensors(straight)
+            done, waiting, straight = done + waiting, 0, []
+            if progress is not None:
+                progress(tensor.name, done, total)
 
 
 def _matching(pack: Reader, names: Iterable[str] | None) -> list[str]:

@@ -30,7 +30,8 @@ from bpk_lite.pack._errors import (
     WriteError,
 )
 from bpk_lite.pack._header import ALIGNMENT, Header
-from bpk_lite.pack._layout import Layout, Progress
+from bpk_lite.pack._layout import Layout
+from bpk_lite.pack._layout import Progress as Progress  # an alias, for annotations
 from bpk_lite.pack._limits import Limits
 from bpk_lite.pack._metadata import Entry
 from bpk_lite.pack._param_id import ParamId
@@ -67,7 +68,6 @@ __all__ = [
     "Part",
     "Plan",
     "PlanError",
-    "Progress",
     "ProviderError",
     "QuantScheme",
     "ReadError",

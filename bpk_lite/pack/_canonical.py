@@ -125,7 +125,8 @@ class _Scan:
         """Return the eight bytes from each place as a number."""
         if places.size and int(places.max()) > self.size:
             raise _NotCanonicalError
-        return self._words[places].astype(np.uint64)
+        found: NDArray[Any] = self._words[places].astype(np.uint64)
+        return found
 
     def expect(self, places: NDArray[Any], text: bytes) -> NDArray[Any]:
         """Return the places behind `text`, of at most eight bytes, which must stand at each."""

@@ -3,15 +3,24 @@
 A `ByteSource` answers ``read_at(offset, length)`` with a memoryview. Sources over memory and over
 mappings return views of themselves, sources over plain reads return fresh bytes; nothing above can
 tell the difference but by its cost.
+
+Sources may have two more methods: ``view()`` returns all bytes, where they are in memory, and
+``read_into(jobs)`` fills many buffers, where it pays to know all that is wanted.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bpk_lite.pack._errors import TensorClosedError, TruncatedError
 
-__all__ = ["ByteSink", "ByteSource", "BytesSource"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ByteSink", "ByteSource", "BytesSource", "read_into"]
+
+
+_PIECE = 8 << 20  # what is read at once on the way to a larger buffer
 
 
 @runtime_checkable
@@ -89,14 +98,37 @@ class BytesSource:
         check_range(self, offset, length)
         return view[offset : offset + length]
 
+    def view(self) -> memoryview:
+        """Return a view of all bytes."""
+        return self._open()
+
     def close(self) -> None:
         """Let go of the buffer."""
         self._view = None
+
+    def __reduce__(self) -> Any:
+        return BytesSource, (bytes(self._open()), self.name)
 
     def _open(self) -> memoryview:
         if self._view is None:
             raise TensorClosedError(f"{self.name} has been closed")
         return self._view
+
+
+def read_into(source: ByteSource, jobs: Sequence[tuple[int, memoryview]]) -> None:
+    """Fill each buffer with the bytes of `source` from its offset.
+
+    Raises:
+        TruncatedError, TensorClosedError, ReadError: as `ByteSource.read_at`.
+    """
+    at_once = getattr(source, "read_into", None)
+    if at_once is not None:
+        at_once(jobs)
+        return
+    for offset, buffer in jobs:
+        for start in range(0, buffer.nbytes, _PIECE):
+            piece = buffer[start : start + _PIECE]
+            piece[:] = source.read_at(offset + start, piece.nbytes)
 
 
 def check_range(source: ByteSource, offset: int, length: int) -> None:

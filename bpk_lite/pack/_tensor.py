@@ -21,6 +21,7 @@ from bpk_lite.pack._format import human_bytes, safe_text
 from bpk_lite.pack._metadata import Entry, check_length, needed_bytes
 from bpk_lite.pack._param_id import ParamId
 from bpk_lite.pack._slicing import split
+from bpk_lite.pack._source import read_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from bpk_lite.pack._data import Data, Provider
     from bpk_lite.pack._source import ByteSource
 
-__all__ = ["Tensor"]
+__all__ = ["Tensor", "read_tensors"]
 
 
 class Tensor:
@@ -217,6 +218,11 @@ class Tensor:
         return self._data.source if isinstance(self._data, Window) else None
 
     @property
+    def source_offset(self) -> int | None:
+        """Where the bytes start in `source`, or None if there is none."""
+        return self._data.offset if isinstance(self._data, Window) else None
+
+    @property
     def is_deferred(self) -> bool:
         """Whether the bytes are still to be made: by a provider, a gathering or a conversion."""
         return not isinstance(self._data, (Window, Resident))
@@ -402,6 +408,10 @@ class Tensor:
         return self.shape[0]
 
     def __reduce__(self) -> Any:
+        if isinstance(self._data, Window) and hasattr(self._data.source, "stamp"):
+            # a file travels by its path and is opened again; see `bpk_lite.desktop`
+            data = (self._data.source, self._data.offset, self.nbytes)
+            return _over_from_pickle, (self.name, self.dtype, self.shape, data, self.param_id)
         return _from_pickle, (self.name, self.dtype, self.shape, self.to_bytes(), self.param_id)
 
     def __repr__(self) -> str:
@@ -419,3 +429,33 @@ def _from_pickle(
     name: str, dtype: DType, shape: tuple[int, ...], data: bytes, param_id: int | None
 ) -> Tensor:
     return Tensor.from_bytes(name, dtype, shape, data, param_id=param_id)
+
+
+def _over_from_pickle(
+    name: str,
+    dtype: DType,
+    shape: tuple[int, ...],
+    data: tuple[ByteSource, int, int],
+    param_id: int | None,
+) -> Tensor:
+    return Tensor.over(name, dtype, shape, *data, param_id=param_id)
+
+
+def read_tensors(pairs: Sequence[tuple[Tensor, memoryview]]) -> None:
+    """Read all bytes of each tensor into the buffer beside it, of its size.
+
+    Those in one source are asked for together, so that it can join neighbours or use threads.
+
+    Raises:
+        TensorBytesSizeMismatch, TensorClosedError, TruncatedError, ReadError: see `Tensor.buffer`.
+    """
+    jobs: dict[int, tuple[ByteSource, list[tuple[int, memoryview]]]] = {}
+    for tensor, buffer in pairs:
+        data = tensor._data
+        if isinstance(data, Window):
+            _, of_source = jobs.setdefault(id(data.source), (data.source, []))
+            of_source.append((data.offset, buffer))
+        else:
+            buffer[:] = tensor.buffer()
+    for source, of_source in jobs.values():
+        read_into(source, of_source)

@@ -97,11 +97,13 @@ def of(**tensors):
         of(a={"data_offsets": [0, 2**64 - 1]}),
         of(a={"shape": [2**32, 2**32, 2**32], "data_offsets": [0, 0]}),
         of(a={"shape": [2**62, 4], "data_offsets": [0, 0]}),
+        of(a={"shape": [2**64 - 1, 2, 0], "data_offsets": [0, 0]}),
         of(a={"shape": [2**63 + 2], "data_offsets": [0, 8]}),
         of(a={"data_offsets": [2**64 - 9, 2**64 - 1]}),
         of(a={"param_id": None}),
         of(a={"param_id": -1}),
         of(a={"more": 1}),
+        of(a={"param_ie": 3}),
         of(a={"dtype": "F31"}),
         of(a={"dtype": "F32x"}),
         of(b={}, a={}),
@@ -136,6 +138,34 @@ def test_repeated_names_and_bytes_that_follow_are_left_to_the_slow_way():
     assert at_once(blob.replace(b"\x61b\xa3", b"\x61a\xa3")) is None
     assert at_once(blob + b"\0") is None
     assert at_once(blob[:-1]) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"gtensors", b"gtensorz"),
+        (b"\x61b\xa3", b"\x61b\xa4"),
+        (b"\x61b\xa3", b"\x61b\xa2"),
+        (b"\x61b\xa3", b"\x79\xff\xff\xa3"),
+        (b"\x61b\xa3", b"\x78\xff\xa3"),
+        (b"\x61b\xa3", b"\x7a\xff\xff\xa3"),
+        (b"edtype", b"edtypo"),
+        (b"eshape\x81\x02", b"eshape\x82\x02"),
+        (b"eshape\x81\x02", b"eshape\x98\x02"),
+        (b"cF32", b"cF33"),
+        (b"ldata_offsets", b"ldata_offsetz"),
+        (b"\x82\x00\x08", b"\x82\x20\x08"),
+        (b"\x82\x00\x08", b"\x82\x00\x1b"),
+    ],
+)
+def test_a_byte_that_is_wrong_anywhere_leaves_it_to_the_slow_way(old, new):
+    """Which refuses all of these; the fast way must not run out of the bytes either."""
+    blob = metadata_of([tensor("a", "F32", (2,), 1 << 40), tensor("b", "F32", (2,))])
+    for spoilt in (blob.replace(old, new), new.join(blob.rsplit(old, 1))):
+        assert spoilt != blob
+        assert at_once(spoilt) is None
+        with pytest.raises(BpkError):
+            one_by_one(spoilt)
 
 
 @pytest.mark.parametrize("wide", ["tensors", "tensor_bytes"])
