@@ -13,7 +13,6 @@ from bpk_lite.pack import (
     Limits,
     PlanError,
     Reader,
-    ReadError,
     Tensor,
     Writer,
 )
@@ -79,8 +78,10 @@ def open(
     layout: Any = "aligned",
     advise: Any = None,
     threads: int | None = None,
+    cache: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Reader:
-    """Open a pack lazily: a path, a buffer in memory, or a `ByteSource`.
+    """Open a pack lazily: a path, an address, a buffer in memory, or a `ByteSource`.
 
     Args:
         source: what to open.
@@ -90,6 +91,8 @@ def open(
             today.
         advise: for paths, see `Reader.from_file`.
         threads: for paths, see `Reader.from_file`.
+        cache: for addresses, see `Reader.from_url`.
+        storage_options: for addresses, see `Reader.from_url`.
 
     Raises:
         FormatError: not a pack, or a broken one; the subclass says what.
@@ -97,7 +100,9 @@ def open(
         TypeError: none of these.
     """
     if isinstance(source, str) and "://" in source:
-        raise ReadError(f"{source}: addresses cannot be opened by this release; download it first")
+        return Reader.from_url(
+            source, limits=limits, layout=layout, cache=cache, storage_options=storage_options
+        )
     if isinstance(source, str) or hasattr(source, "__fspath__"):
         return Reader.from_file(
             source, limits=limits, backend=backend, layout=layout, advise=advise, threads=threads
@@ -146,16 +151,28 @@ def load_file(
     backend: Any = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
+    cache: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays of a file: read-only views over the mapped file, nothing copied.
 
+    `path` may be an address too; neighbouring tensors then share a request.
+
     The mapping lives as long as one of the arrays. Where the file is not mapped, the arrays own
     their memory and are filled by one pass of large reads. Arguments and errors as for `load`,
-    `backend` and `threads` as for `Reader.from_file`, and `ReadError` from the file system.
+    `backend` and `threads` as for `Reader.from_file`, `cache` and `storage_options` as for
+    `Reader.from_url`, and `ReadError` from the file system.
     """
     if (copy or out is not None) and backend == "auto":
         backend = "read"  # straight into the arrays; through a mapping it would take page faults
-    with Reader.from_file(path, limits=limits, backend=backend, threads=threads) as pack:
+    with open(
+        path,
+        limits=limits,
+        backend=backend,
+        threads=threads,
+        cache=cache,
+        storage_options=storage_options,
+    ) as pack:
         return _load(pack, names, copy, out, progress)
 
 

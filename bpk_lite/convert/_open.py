@@ -12,6 +12,7 @@ from bpk_lite._door import desktop
 from bpk_lite.convert._contents import SCALARS_KEY, VALUES_KEY, Contents
 from bpk_lite.convert._gguf import open_gguf
 from bpk_lite.pack import (
+    ByteSource,
     BytesSource,
     DType,
     FormatError,
@@ -30,7 +31,6 @@ from bpk_lite.store.pytorch import PytorchReader, plain_values
 from bpk_lite.store.pytorch._stream import SourceStream
 
 if TYPE_CHECKING:
-    from bpk_lite.pack import ByteSource
     from bpk_lite.pack._header import PackLayout
 
 __all__ = ["open_contents"]
@@ -52,7 +52,8 @@ def open_contents(
     """Open a pack, SafeTensors, a PyTorch checkpoint, ``.npz``, GGUF, or a sharded model's index.
 
     Args:
-        source: a path or a buffer. An index (``*.safetensors.index.json``) and GGUF need a path.
+        source: a path, an address, a buffer or a `ByteSource`, which the contents then close. An
+            index (``*.safetensors.index.json``) and GGUF need a path.
         top_level_key: one entry of a PyTorch checkpoint to look into.
         limits: what to accept.
         layout: ``"unaligned"`` for packs of Burn 0.19, see `Reader.from_source`.
@@ -63,10 +64,12 @@ def open_contents(
         DependencyError: GGUF without the ``gguf`` package.
     """
     bounds = limits or Limits()
-    if isinstance(source, str) or hasattr(source, "__fspath__"):
-        opened: ByteSource = desktop().open_source(source, limits=bounds, backend="read")
+    if isinstance(source, str) and "://" in source:
+        opened: ByteSource = desktop().open_remote(source, limits=bounds)
+    elif isinstance(source, str) or hasattr(source, "__fspath__"):
+        opened = desktop().open_source(source, limits=bounds, backend="read")
     else:
-        opened = BytesSource(source)
+        opened = source if isinstance(source, ByteSource) else BytesSource(source)
     try:
         return _by_content(opened, source, top_level_key, bounds, layout)
     except BaseException:

@@ -2,7 +2,7 @@
 
 The portable layers reach this package through `bpk_lite._door` only. Everything here works on a
 plain file system, Pyodide's included, where mapping fails and plain reads take over. Checkpoints
-are imported when they are first named, since opening a file needs none of them.
+and addresses are imported when they are first named, since opening a file needs none of them.
 """
 
 import importlib
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         default_strategy,
     )
     from bpk_lite.desktop._checkpoint_unit import Checkpoints, Restored
+    from bpk_lite.desktop._remote import RemoteSource, open_remote
 
 __all__ = [
     "AsyncCheckpointer",
@@ -50,6 +51,7 @@ __all__ = [
     "Metric",
     "MmapSource",
     "NoCheckpoint",
+    "RemoteSource",
     "Restored",
     "Save",
     "ScratchFile",
@@ -59,6 +61,7 @@ __all__ = [
     "export_bfloat16",
     "hasher",
     "import_bfloat16",
+    "open_remote",
     "open_source",
     "providers",
     "reading_path",
@@ -86,12 +89,13 @@ _LATER = {
         "default_strategy",
     ),
     "_checkpoint_unit": ("Checkpoints", "Restored"),
+    "_remote": ("RemoteSource", "open_remote"),
 }
 _HOME = {name: module for module, names in _LATER.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what belongs to checkpoints when it is first named."""
+    """Import what belongs to checkpoints or addresses when it is first named."""
     if name in _HOME:
         return getattr(importlib.import_module(f"bpk_lite.desktop.{_HOME[name]}"), name)
     raise AttributeError(f"module 'bpk_lite.desktop' has no attribute {name!r}")

@@ -177,6 +177,39 @@ class Reader(Mapping[str, Tensor]):
         )
         return cls.from_source(source, limits=limits, layout=layout)
 
+    @classmethod
+    def from_url(
+        cls,
+        url: str,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        layout: PackLayout = "aligned",
+        cache: Any = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Open a pack behind an address; needs the extra ``remote``.
+
+        The metadata come by one request, by two if they are long, and each tensor by one when it is
+        used; `bpk_lite.load_file` joins neighbours. A file that changes meanwhile is an error where
+        the server tells versions apart, as all do over http.
+
+        Args:
+            url: ``https://…``, ``s3://…``, ``hf://…`` or anything else that fsspec knows.
+            limits: what to accept at most.
+            layout: see `from_source`.
+            cache: a folder in which blocks that were read are kept for the next time.
+            storage_options: for fsspec: credentials, headers, endpoints.
+
+        Raises:
+            DependencyError: fsspec, or what it needs for this scheme, is not installed.
+            ReadError: it cannot be read, or only as a whole.
+            FormatError: not a pack, or a broken one.
+        """
+        source = desktop().open_remote(
+            url, limits=limits, cache=cache, storage_options=storage_options
+        )
+        return cls.from_source(source, limits=limits, layout=layout)
+
     # -- tensors
 
     def __getitem__(self, name: str) -> Tensor:
