@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import safetensors.torch
 import torch
 
-from benchmarks.__main__ import best, row
+from benchmarks.measure import Row, compare, sync
 from bpk_lite.convert import convert, format_of, open_contents
 
 if TYPE_CHECKING:
@@ -50,37 +49,40 @@ def resnet50() -> dict[str, torch.Tensor]:
     return state
 
 
-def converting(folder: Path) -> list[dict[str, Any]]:
+def converting(folder: Path) -> list[Row]:
     """Convert ``.pt`` to ``.bpk`` to ``.safetensors`` to ``.bpk`` to ``.pt``; all durable."""
     source = folder / "r.pt"
     torch.save(resnet50(), source)
     rows = []
     for suffix in (".bpk", ".safetensors", ".2.bpk", ".2.pt"):
         target = folder / f"r{suffix}"
-        peers: dict[str, float | None] = {
-            "copy of the file + fsync": _fresh(
-                lambda: _copied(source, folder / "copy"),  # noqa: B023
-                folder / "copy",
-            )
+
+        def anew(target: Path = target) -> None:
+            for path in (target, folder / "copy", folder / "peer"):
+                path.unlink(missing_ok=True)  # what deleting costs is left out
+
+        peers: dict[str, Callable[[], Any] | float | None] = {
+            "copy of the file + fsync": lambda source=source: _copied(source, folder / "copy")
         }
         if source.suffix == ".pt":
-            peers["torch.load + safetensors + fsync"] = _fresh(
-                lambda: _by_torch(source, folder / "peer"),  # noqa: B023
-                folder / "peer",
+            peers["torch.load + safetensors + fsync"] = lambda source=source: _by_torch(
+                source, folder / "peer"
             )
-        ours = _fresh(lambda: _converted(source, target), target)  # noqa: B023
-        rows.append(row(f"convert 102 MB, {source.suffix} to {target.suffix}", ours, peers))
+        rows.append(
+            compare(
+                f"convert 102 MB, {source.suffix} to {target.suffix}",
+                lambda source=source, target=target: _converted(source, target),
+                peers,
+                before=anew,
+                bound={
+                    "copy of the file + fsync": 1 / 0.7,
+                    "torch.load + safetensors + fsync": 1.0,
+                },
+            )
+        )
+        _converted(source, target)
         source = target
     return rows
-
-
-def _fresh(work: Callable[[], Any], target: Path) -> float:
-    """Measure `work` with the cost of deleting what it wrote before left out."""
-    least = float("inf")
-    for _ in range(7):
-        target.unlink(missing_ok=True)
-        least = min(least, best(work, runs=1))
-    return least
 
 
 def _converted(source: Path, target: Path) -> None:
@@ -90,15 +92,9 @@ def _converted(source: Path, target: Path) -> None:
 
 def _copied(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
-    _sync(target)
+    sync(target)
 
 
 def _by_torch(source: Path, target: Path) -> None:
     safetensors.torch.save_file(torch.load(source, weights_only=True), target)
-    _sync(target)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.close(descriptor)
+    sync(target)
