@@ -47,9 +47,10 @@ def page(rows: list[Row], path: Path) -> None:
     lines = [
         "# Measured beside the peers",
         "",
-        "`make bench` writes this page. Each row was measured side by side in one process: the least of",
-        "several rounds, page cache warm; ratios below 1 mean that bpk_lite is faster or smaller. "
-        f"{platform.system()}, {platform.machine()}, Python {platform.python_version()}.",
+        "`python -m benchmarks --docs` writes this page. Each row was measured side by side in one",
+        "process: the least of several rounds, page cache warm. Ratios below 1 mean that bpk_lite is",
+        f"faster or smaller. {platform.system()}, {platform.machine()}, "
+        + f"Python {platform.python_version()}.",
         "",
         "![ratios to the peers](pictures/benchmarks.svg)",
         "",
