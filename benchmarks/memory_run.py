@@ -1,6 +1,6 @@
 """Do one thing and print how far it lifted the process's peak memory, in MiB.
 
-``python -m benchmarks.memory_run CASE FOLDER``, with ``m.bpk``, ``m.safetensors`` and ``m.pt`` there.
+``python -m benchmarks.memory_run CASE FOLDER``, where ``m.bpk``, ``m.safetensors``, ``m.pt`` are.
 """
 
 from __future__ import annotations

@@ -48,9 +48,8 @@ def page(rows: list[Row], path: Path) -> None:
         "# Measured beside the peers",
         "",
         "`python -m benchmarks --docs` writes this page. Each row was measured side by side in one",
-        "process: the least of several rounds, page cache warm. Ratios below 1 mean that bpk_lite is",
-        f"faster or smaller. {platform.system()}, {platform.machine()}, "
-        + f"Python {platform.python_version()}.",
+        "process: the least of several rounds, page cache warm. A ratio below 1 is less time or memory.",
+        f"{platform.system()}, {platform.machine()}, Python {platform.python_version()}.",
         "",
         "![ratios to the peers](pictures/benchmarks.svg)",
         "",
