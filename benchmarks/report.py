@@ -48,7 +48,7 @@ def page(rows: list[Row], path: Path) -> None:
         "# Measured beside the peers",
         "",
         "`python -m benchmarks --docs` writes this page. Each row was measured side by side in one",
-        "process: the least of several rounds, page cache warm. A ratio below 1 is less time or memory.",
+        "process: the least of several rounds, page cache warm; a ratio below 1 is less.",
         f"{platform.system()}, {platform.machine()}, Python {platform.python_version()}.",
         "",
         "![ratios to the peers](pictures/benchmarks.svg)",

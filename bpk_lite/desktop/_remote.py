@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
@@ -229,6 +230,10 @@ class _Told:
 
 
 def _fetch(address: str, cache: str | None, options: dict[str, Any]) -> _Fetch:
+    if sys.platform == "emscripten" and address.startswith(("http://", "https://")):
+        from bpk_lite.desktop._browser import BrowserFetch
+
+        return BrowserFetch(address, options.get("headers", {}))
     import fsspec
 
     system, path = fsspec.url_to_fs(address, **options)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
+from bpk_lite._door import inspector
 from bpk_lite.pack import Limits, Plan, Reader, Scalar, Tensor, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from bpk_lite.pack import Progress
 
 __all__ = ["LrSchedulerRecord", "ModuleRecord", "OptimizerRecord", "Record"]
 
@@ -78,13 +80,24 @@ class Record:
         """Return the record as a pack in memory."""
         return self.plan().into_bytes()
 
-    def save(self, path: Any, *, overwrite: bool = True, durable: bool = True) -> str:
+    def save(
+        self,
+        path: Any,
+        *,
+        overwrite: bool = True,
+        durable: bool = True,
+        progress: Progress | None = None,
+    ) -> str:
         """Write the record to a file, atomically (R4); return the path with its extension.
+
+        Arguments as for `Plan.write_to_file`.
 
         Raises:
             WriteError, AlreadyExists: see `Plan.write_to_file`.
         """
-        return self.plan().write_to_file(path, overwrite=overwrite, durable=durable)
+        return self.plan().write_to_file(
+            path, overwrite=overwrite, durable=durable, progress=progress
+        )
 
     def __len__(self) -> int:
         """Return the number of tensors; a record of plain SGD is empty in that sense (R49)."""
@@ -110,6 +123,10 @@ class Record:
         parts = [f"{len(self)} tensors"]
         parts += [f"{len(self.scalars)} scalars"] if self.scalars else []
         return f"<{type(self).__name__}: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: made of metadata alone, nothing is read."""
+        return str(inspector().html(self))
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

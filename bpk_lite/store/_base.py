@@ -20,7 +20,7 @@ from bpk_lite.store._target import target_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from bpk_lite.pack import Layout, Tensor
+    from bpk_lite.pack import Layout, Progress, Tensor
     from bpk_lite.store._result import ApplyResult
     from bpk_lite.store._target import Target
 
@@ -147,8 +147,12 @@ class Store:
         plan.commit()
         return result
 
-    def collect_from(self, module: Any) -> str | bytes:
+    def collect_from(self, module: Any, *, progress: Progress | None = None) -> str | bytes:
         """Write a module: to the file, atomically, or to bytes.
+
+        Args:
+            module: what to write.
+            progress: for a file, called as ``progress(name, done_bytes, total_bytes)``.
 
         Returns:
             The path that was written, or the bytes; `get_bytes` has them too.
@@ -164,7 +168,12 @@ class Store:
         if self._in_memory:
             self._cell.written = plan.into_bytes()
             return self._cell.written
-        return plan.write_to_file(self.source, overwrite=self.overwrite, extension=self._extension)
+        return plan.write_to_file(
+            self.source,
+            overwrite=self.overwrite,
+            extension=self._extension,
+            progress=progress,
+        )
 
     def get_bytes(self) -> bytes:
         """Return what was given or written in memory.

@@ -14,7 +14,7 @@ from bpk_lite.store._safetensors import SafetensorsFile, SafetensorsPlan
 from bpk_lite.store.pytorch import PytorchReader
 
 if TYPE_CHECKING:
-    from bpk_lite.pack import Tensor
+    from bpk_lite.pack import Progress, Tensor
     from bpk_lite.store._target import Target
 
 __all__ = ["BurnpackStore", "PytorchStore", "SafetensorsStore"]
@@ -123,7 +123,7 @@ class PytorchStore(Store):
         """Look into one entry of the root."""
         return self._with(top_level_key=key)
 
-    def collect_from(self, module: Any) -> str | bytes:
+    def collect_from(self, module: Any, *, progress: Progress | None = None) -> str | bytes:
         """Refuse: this store is read-only.
 
         Raises:

@@ -8,6 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 
+TYPES = {".html": "text/html", ".mjs": "text/javascript", ".wasm": "application/wasm"}
+
+
 class Server(ThreadingHTTPServer):
     """Serves a folder.
 
@@ -16,6 +19,7 @@ class Server(ThreadingHTTPServer):
         requests: method, path and range of each request.
         sent: bytes of bodies.
         fault: what to do wrong, by name; see the handler.
+        allowed: origin whose pages may read, beside the server's own.
     """
 
     daemon_threads = True
@@ -24,7 +28,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.folder = Path(folder)
         self.address = f"http://127.0.0.1:{self.server_address[1]}/"
-        self.fault = None
+        self.fault = self.allowed = None
         self.forget()
 
     def forget(self):
@@ -71,6 +75,9 @@ class Handler(BaseHTTPRequestHandler):
                 self.send_header("Content-Range", f"bytes {shown}-{stop - 1}/{size}")
         else:
             self.send_response(200)
+        self.send_header("Content-Type", TYPES.get(path.suffix, "application/octet-stream"))
+        if server.allowed is not None:
+            self.send_header("Access-Control-Allow-Origin", server.allowed)
         if server.fault == "compresses":
             self.send_header("Content-Encoding", "gzip")
         self.send_header("ETag", f'"{path.stat().st_mtime_ns}"')
@@ -86,8 +93,8 @@ class Handler(BaseHTTPRequestHandler):
             file.seek(start)
             while length:
                 piece = file.read(min(length, 1 << 16))
+                server.sent += len(piece)  # before the client can look
                 self.wfile.write(piece)
-                server.sent += len(piece)
                 length -= len(piece)
 
     def log_message(self, *_):
