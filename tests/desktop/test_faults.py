@@ -220,6 +220,17 @@ def test_a_disk_that_is_really_full_keeps_the_old_file(small_disk, monkeypatch, 
     assert 0 == bpk.load_file(small_disk / "model.bpk")["w"].max()
 
 
+@pytest.mark.parametrize("how", ["write_to_file", "write_to_file_in_place"])
+def test_a_read_only_disk_is_named_and_keeps_the_file(small_disk, how):
+    """Nothing can be left there, and the path is in the error (E7)."""
+    bpk.save_file({"w": np.ones(3)}, small_disk / "model.bpk")
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    with pytest.raises(WriteError, match=r"model\.bpk.*Read-only file system"):
+        getattr(NEW, how)(small_disk / "model.bpk")
+    assert ["model.bpk"] == os.listdir(small_disk)
+    assert 1 == bpk.load_file(small_disk / "model.bpk")["w"].max()
+
+
 def test_an_interrupt_ends_the_writer_and_leaves_the_old_file(tmp_path):
     """Ctrl-C in a provider: no thread goes on, no scratch is left."""
     import threading
