@@ -11,16 +11,21 @@ import contextlib
 import errno
 import sys
 import threading
+from fnmatch import fnmatchcase
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["main", "serving"]
+
+_Rule: TypeAlias = tuple[str, str, str]
+"""A pattern of paths, and a header for them: its name and value."""
 
 _HOST: Final = "127.0.0.1"
 _DEFAULT_PORT: Final = 8000
@@ -28,7 +33,7 @@ _SITE: Final = Path(__file__).resolve().parent / "_site"
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Serve `directory` with `headers` added to each answer."""
+    """Serve `directory` with the headers that `rules` have for a path added to each answer."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # or each small answer waits 40 ms for the client's next packet
@@ -44,16 +49,16 @@ class _Handler(SimpleHTTPRequestHandler):
         ".whl": "application/octet-stream",
     }
 
-    def __init__(
-        self, *args: Any, directory: str, headers_to_add: tuple[tuple[str, str], ...], quiet: bool
-    ) -> None:
-        self._headers_to_add = headers_to_add
+    def __init__(self, *args: Any, directory: str, rules: tuple[_Rule, ...], quiet: bool) -> None:
+        self._rules = rules
         self._quiet = quiet
         super().__init__(*args, directory=directory)
 
     def end_headers(self) -> None:
-        for name, value in self._headers_to_add:
-            self.send_header(name, value)
+        path = urlsplit(self.path).path
+        for pattern, name, value in self._rules:
+            if fnmatchcase(path, pattern):
+                self.send_header(name, value)
         super().end_headers()
 
     def list_directory(self, path: Any) -> None:
@@ -80,9 +85,7 @@ def serving(directory: Path, port: int = 0, *, quiet: bool = True) -> Iterator[s
 
     Port 0 is any free port; so is a `port` that is taken. Only this machine can connect.
     """
-    handler = partial(
-        _Handler, directory=str(directory), headers_to_add=_headers(directory), quiet=quiet
-    )
+    handler = partial(_Handler, directory=str(directory), rules=_rules(directory), quiet=quiet)
     server = _listen(handler, port)
     thread = threading.Thread(target=server.serve_forever, name="web-demo", daemon=True)
     thread.start()
@@ -103,18 +106,22 @@ def _listen(handler: Any, port: int) -> _Server:
         return _Server((_HOST, 0), handler)
 
 
-def _headers(directory: Path) -> tuple[tuple[str, str], ...]:
-    """Read the headers for all paths (``/*``) from the site's ``_headers`` file.
+def _rules(directory: Path) -> tuple[_Rule, ...]:
+    """Read the site's ``_headers`` file.
 
-    The file is in the form that static hosts read: indented ``Name: value`` lines under a path.
+    It is in the form that static hosts read: indented ``Name: value`` lines under a path, in which
+    ``*`` is any run of characters.
     """
-    added = [("Cache-Control", "no-cache")]
+    rules: list[_Rule] = [("*", "Cache-Control", "no-cache")]
+    pattern = "*"
     with contextlib.suppress(FileNotFoundError):
         for line in (directory / "_headers").read_text(encoding="utf-8").splitlines():
             if line.startswith("  ") and ":" in line:
                 name, _, value = line.strip().partition(":")
-                added.append((name, value.strip()))
-    return tuple(added)
+                rules.append((pattern, name, value.strip()))
+            elif line.startswith("/"):
+                pattern = line.strip()
+    return tuple(rules)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -15,14 +15,14 @@ _HERE = Path(__file__).resolve().parent
 # Neither folder is a package: one is a script's, the other is this one.
 sys.path[:0] = [str(_HERE.parent.parent / "web-demo"), str(_HERE)]
 
-from assembler.site import DEMO, assemble  # noqa: E402  # see above
-from demo_browser import Demo, chromium  # noqa: E402
+from assembler.site import DEMO, assemble, browser_test_scripts  # noqa: E402  # see above
+from demo_browser import Demo, shared_chromium  # noqa: E402
 from serve import serving  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 _figures = pytest.StashKey[list[str]]()
 
@@ -45,7 +45,7 @@ def address(site: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """One Chromium; each context of it is a fresh profile."""
-    with chromium() as running:
+    with shared_chromium() as running:
         yield running
 
 
@@ -99,6 +99,22 @@ def demo(shared_demo: Watched) -> Watched:
     shared_demo.page.evaluate("document.activeElement.blur()")
     shared_demo.clear()
     return shared_demo
+
+
+@pytest.fixture(scope="session")
+def axe() -> Callable[[Page], list[Any]]:
+    """A function that returns axe-core's violations on a page, with the elements concerned."""
+    script = browser_test_scripts(print)["axe.min.js"]
+
+    def run(page: Page) -> list[Any]:
+        page.evaluate(script)
+        found: list[Any] = page.evaluate(
+            "async () => (await axe.run()).violations.map((violation) =>"
+            "  [violation.id, violation.nodes.map((node) => node.html.slice(0, 200))])"
+        )
+        return found
+
+    return run
 
 
 @pytest.fixture

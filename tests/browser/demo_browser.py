@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-__all__ = ["FLAGS", "Demo", "chromium", "find_chromium"]
+__all__ = ["FLAGS", "Demo", "chromium", "find_chromium", "shared_chromium"]
 
 FLAGS: Final = (
     "--no-sandbox",  # tests run as root in containers
@@ -60,6 +60,28 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
+_shared: list[Any] = []  # the browser, what ends it, and how many use it
+
+
+@contextlib.contextmanager
+def shared_chromium() -> Iterator[Browser]:
+    """Give the one Chromium of a run of tests, which ends with its last user.
+
+    Playwright can be started once in a thread, and several folders of tests need it.
+    """
+    if not _shared:
+        stack = contextlib.ExitStack()
+        _shared[:] = [stack.enter_context(chromium()), stack, 0]
+    _shared[2] += 1
+    try:
+        yield _shared[0]
+    finally:
+        _shared[2] -= 1
+        if not _shared[2]:
+            _shared[1].close()
+            _shared.clear()
+
+
 class Demo:
     """The MNIST page in one tab, in the terms of someone who uses it."""
 
@@ -70,8 +92,8 @@ class Demo:
         self.best_bar = page.locator("#bars .best")
 
     def open(self, address: str) -> None:
-        """Go to the page without waiting for Python."""
-        self.page.goto(address)
+        """Go to the page of the site at `address` without waiting for Python."""
+        self.page.goto(f"{address}mnist.html")
 
     def wait_until_ready(self) -> None:
         """Wait until Python runs; fail at once, with the page's own words, when it cannot."""

@@ -83,13 +83,25 @@ class RuntimeFile:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeLock:
-    """All of ``runtime.lock.json``."""
+    """All of ``runtime.lock.json``.
+
+    Attributes:
+        pyodide: its version.
+        core: Pyodide itself.
+        packages: wheels that the pages need.
+        notebooks: pure wheels that the notebooks need beside these.
+        fonts: typefaces and their licences.
+        test: wheels for the tests inside Pyodide.
+        browser: scripts for the tests in Chromium; no page loads them.
+    """
 
     pyodide: str
     core: tuple[RuntimeFile, ...]
     packages: tuple[RuntimeFile, ...]
+    notebooks: tuple[RuntimeFile, ...]
     fonts: tuple[RuntimeFile, ...]
     test: tuple[RuntimeFile, ...]
+    browser: tuple[RuntimeFile, ...]
 
 
 def read(path: Path) -> RuntimeLock:
@@ -104,8 +116,10 @@ def read(path: Path) -> RuntimeLock:
             pyodide=document["pyodide"],
             core=_files(document["core"]),
             packages=_files(document["packages"]),
+            notebooks=_files(document["notebooks"]),
             fonts=_files(document["fonts"]),
             test=_files(document["test"]),
+            browser=_files(document["browser"]),
         )
     except OSError as error:
         raise AssemblyError(f"cannot read {path}: {error.strerror}") from error

@@ -14,19 +14,27 @@ from assembler.store import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from assembler.wheels import Wheel
 
 __all__ = ["trim"]
 
 
-def trim(stock: bytes, wheels: Sequence[Wheel], shipped: Mapping[str, bytes]) -> bytes:
+def trim(
+    stock: bytes,
+    wheels: Sequence[Wheel],
+    shipped: Mapping[str, bytes],
+    *,
+    not_needed: AbstractSet[str] = frozenset(),
+) -> bytes:
     """Return the lock of `wheels`, keeping Pyodide's own facts about itself from `stock`.
 
     Args:
         stock: The ``pyodide-lock.json`` of this release of Pyodide.
         wheels: The wheels as their authors made them; their metadata gives the dependencies.
         shipped: The bytes that the site has under each wheel's file name; their sha256 is written.
+        not_needed: Packages that wheels name and that are left out all the same.
 
     Raises:
         AssemblyError: If a wheel needs one that is not among them.
@@ -36,7 +44,7 @@ def trim(stock: bytes, wheels: Sequence[Wheel], shipped: Mapping[str, bytes]) ->
     for wheel in wheels:
         facts = wheel.describe()
         packages[facts.name] = {
-            "depends": list(facts.depends),
+            "depends": [name for name in facts.depends if name not in not_needed],
             "file_name": wheel.file_name,
             "imports": list(facts.imports),
             "install_dir": "site",

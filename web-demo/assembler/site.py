@@ -19,21 +19,35 @@ from assembler.precompile import Archive, Precompiler
 from assembler.store import Store, sha256
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["DEMO", "PROJECT", "assemble", "compiled_test_wheels"]
+__all__ = [
+    "CACHE",
+    "DEMO",
+    "PROJECT",
+    "STDLIB",
+    "STOCK_LOCK",
+    "Runtime",
+    "assemble",
+    "browser_test_scripts",
+    "compiled_test_wheels",
+    "digest_of_inputs",
+    "files_under",
+    "prepare",
+]
 
 DEMO: Final = Path(__file__).resolve().parent.parent
 PROJECT: Final = DEMO.parent
-_CACHE: Final = PROJECT / ".cache"
-_STDLIB: Final = "python_stdlib.zip"
-_STOCK_LOCK: Final = "pyodide-lock.json"
+_DRAWING: Final = PROJECT / "widgets" / "bpk_lite_widgets" / "static"
+CACHE: Final = PROJECT / ".cache"
+STDLIB: Final = "python_stdlib.zip"
+STOCK_LOCK: Final = "pyodide-lock.json"
 # Neither is part of what the page loads: the host reads one, the browser itself the other.
 _UNLISTED: Final = frozenset({"_headers", "sw.js"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Runtime:
+class Runtime:
     """The files of ``runtime.lock.json`` in memory, and a compiler made of them."""
 
     lock: lock.RuntimeLock
@@ -50,32 +64,36 @@ def assemble(out: Path, say: Callable[[str], None]) -> bool:
     Raises:
         AssemblyError: If something is missing or fails; `out` is then as it was.
     """
-    inputs = _digest_of_inputs()
+    inputs = digest_of_inputs()
     if _is_current(out, inputs):
         say(f"{out} is up to date")
         return False
-    runtime = _runtime(say)
-    carried = Store(_CACHE / "runtime", say).get(runtime.lock.packages)
+    runtime = prepare(say)
+    carried = Store(CACHE / "runtime", say).get(runtime.lock.packages)
     say("building the wheels of bpk_lite and mnist_demo")
     own = [wheels.build(PROJECT), wheels.build(DEMO)]
     all_wheels = [*(wheels.Wheel(name, content) for name, content in carried.items()), *own]
     leave_out = {file.name: file.leave_out for file in runtime.lock.packages}
+    # The pages load the drawing modules as files of the site.
+    leave_out |= {wheel.file_name: ("bpk_lite_widgets/static/*",) for wheel in own}
     compiled = runtime.compiler.compile(
         [
-            Archive(_STDLIB, runtime.core[_STDLIB]),
+            Archive(STDLIB, runtime.core[STDLIB]),
             *(Archive(w.file_name, w.content, leave_out.get(w.file_name, ())) for w in all_wheels),
         ]
     )
-    trimmed = pyodide_lock.trim(runtime.core[_STOCK_LOCK], all_wheels, compiled)
+    trimmed = pyodide_lock.trim(runtime.core[STOCK_LOCK], all_wheels, compiled)
     content = {
         f"pyodide/{name}": data
-        for name, data in (runtime.core | compiled | {_STOCK_LOCK: trimmed}).items()
+        for name, data in (runtime.core | compiled | {STOCK_LOCK: trimmed}).items()
     }
-    fonts = Store(_CACHE / "runtime", say).get(runtime.lock.fonts)
+    fonts = Store(CACHE / "runtime", say).get(runtime.lock.fonts)
     content |= {f"fonts/{name}": data for name, data in fonts.items()}
     static = DEMO / "site"
-    for path in _files_under(static):
+    for path in files_under(static):
         content[path.relative_to(static).as_posix()] = path.read_bytes()
+    for path in files_under(_DRAWING):
+        content[f"inspector/drawing/{path.name}"] = path.read_bytes()
     content["files.json"] = _file_list(content, inputs)
     _replace(out, content)
     total = sum(map(len, content.values()))
@@ -89,31 +107,44 @@ def compiled_test_wheels(folder: Path, say: Callable[[str], None]) -> None:
     Raises:
         AssemblyError: If a wheel cannot be had or compiled.
     """
-    runtime = _runtime(say)
-    carried = Store(_CACHE / "runtime", say).get(runtime.lock.test)
+    runtime = prepare(say)
+    carried = Store(CACHE / "runtime", say).get(runtime.lock.test)
     archives = [Archive(name, content) for name, content in carried.items()]
     _replace(folder, runtime.compiler.compile(archives))
 
 
-def _runtime(say: Callable[[str], None]) -> _Runtime:
+def browser_test_scripts(say: Callable[[str], None]) -> dict[str, str]:
+    """Return the scripts that the tests in Chromium run in the pages, by name.
+
+    Raises:
+        AssemblyError: If one cannot be had.
+    """
+    files = lock.read(DEMO / "runtime.lock.json").browser
+    found = Store(CACHE / "runtime", say).get(files)
+    return {name: content.decode() for name, content in found.items()}
+
+
+def prepare(say: Callable[[str], None]) -> Runtime:
+    """Return the runtime lock, Pyodide's own files, and a compiler made of them."""
     runtime_lock = lock.read(DEMO / "runtime.lock.json")
-    core = Store(_CACHE / "runtime", say).get(runtime_lock.core)
-    return _Runtime(runtime_lock, core, Precompiler(core, _CACHE / "precompiled", say))
+    core = Store(CACHE / "runtime", say).get(runtime_lock.core)
+    return Runtime(runtime_lock, core, Precompiler(core, CACHE / "precompiled", say))
 
 
 def _inputs() -> Iterator[Path]:
     """Yield every file that what the folder holds depends on."""
     for name in ("assembler", "site", "mnist_demo"):
-        yield from _files_under(DEMO / name)
+        yield from files_under(DEMO / name)
     yield from (DEMO / "runtime.lock.json", DEMO / "pyproject.toml")
     for name in ("bpk_lite", "widgets"):
-        yield from _files_under(PROJECT / name)
+        yield from files_under(PROJECT / name)
     for name in ("pyproject.toml", "README.md", "LICENSE-MIT", "LICENSE-APACHE"):
         if (PROJECT / name).is_file():
             yield PROJECT / name
 
 
-def _files_under(folder: Path) -> list[Path]:
+def files_under(folder: Path) -> list[Path]:
+    """Return all files below a folder, in order, without Python's caches."""
     return sorted(
         path
         for path in folder.rglob("*")
@@ -121,8 +152,11 @@ def _files_under(folder: Path) -> list[Path]:
     )
 
 
-def _digest_of_inputs() -> str:
-    lines = [f"{path.relative_to(PROJECT)} {sha256(path.read_bytes())}" for path in _inputs()]
+def digest_of_inputs(more: Iterable[Path] = ()) -> str:
+    """Return a digest of every file that a site is made of, `more` among them."""
+    lines = [
+        f"{path.relative_to(PROJECT)} {sha256(path.read_bytes())}" for path in (*_inputs(), *more)
+    ]
     return sha256("\n".join(lines).encode())
 
 

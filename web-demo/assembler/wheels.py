@@ -13,9 +13,19 @@ from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 from assembler import AssemblyError
 
 __all__ = ["Wheel", "build"]
+
+# what markers of dependencies are asked about: Pyodide, and none of a wheel's extras
+_ENVIRONMENT = {
+    "sys_platform": "emscripten",
+    "os_name": "posix",
+    "python_version": "3.14",
+    "extra": "",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +47,9 @@ class Wheel:
             version=metadata["Version"],
             depends=tuple(
                 sorted(
-                    normalize(re.split(r"[\s;<>=!~\[(]", line, maxsplit=1)[0])
-                    for line in metadata.get_all("Requires-Dist", ())
-                    if "extra ==" not in line
+                    normalize(needed.name)
+                    for needed in map(Requirement, metadata.get_all("Requires-Dist", ()))
+                    if needed.marker is None or needed.marker.evaluate(_ENVIRONMENT)
                 )
             ),
             imports=tuple(sorted(name for name in top if name.isidentifier())),
