@@ -1,7 +1,7 @@
 # Everything here sets up what it needs, says so, and may be called again.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint format bench setup pyodide-venv clean
+.PHONY: help demo lite test test-fast lint format bench setup pyodide-venv clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -19,7 +19,7 @@ $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"  # 25.1 knows dependency groups
 	@echo "== Python packages (torch takes a minute)"
-	$(BIN)/python -m pip install --quiet --group dev --editable ".[desktop,cli]"
+	$(BIN)/python -m pip install --quiet --group dev --editable ".[desktop,cli,widgets]"
 	@touch $@
 
 $(VENV)/.demo-ready: pyproject.toml
@@ -32,6 +32,9 @@ $(VENV)/.demo-ready: pyproject.toml
 demo: $(VENV)/.demo-ready  ## Build the MNIST page and serve it; prints its address (PORT=8000)
 	$(BIN)/python web-demo/assemble.py
 	$(BIN)/python web-demo/serve.py --port $(PORT)
+
+lite: setup  ## Build the notebooks as a JupyterLite site in web-demo/_lite, which needs no server
+	$(BIN)/python web-demo/lite.py
 
 test: setup lint  ## Check style, types and layers, then run all tests (Pyodide and Chromium too)
 	@echo "== Chromium"
@@ -68,4 +71,4 @@ pyodide-venv:  ## With open internet and Python >= 3.13: run the portable tests 
 	.venv-pyodide/bin/python -m pytest -m "not desktop and not browser and not oracle" tests/pack tests/nn tests/inspect
 
 clean:  ## Remove what was built; downloads in .cache stay
-	rm -rf $(VENV) .venv-pyodide .venv-pyodide-build build dist web-demo/_site benchmarks/out
+	rm -rf $(VENV) .venv-pyodide .venv-pyodide-build build dist web-demo/_site web-demo/_lite benchmarks/out

@@ -1,14 +1,18 @@
-"""What README and the notebooks show, run as it stands."""
+"""What README shows, run as it stands."""
 
 from __future__ import annotations
 
-import json
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import bpk_lite as bpk
 from bpk_lite import nn
 from bpk_lite.store import BurnpackStore
 from tests.optim.test_everywhere import Net, gradients
@@ -27,12 +31,79 @@ def block(heading, index=0):
 
 
 def test_save_and_load(tmp_path, monkeypatch):
-    """The first block, then the one that looks inside."""
+    """Both blocks, and then the inspector on what they have saved."""
     monkeypatch.chdir(tmp_path)
-    names: dict = {}
+    names: dict = {"shards": [np.full((1024, 4096), i, "f4") for i in range(4)]}
     exec(block("Save and load"), names)
-    exec(block("Look inside"), names)
+    exec(block("Save and load", 1), names)
+    exec(block("Inspect a checkpoint"), names)
     assert (784, 128) == names["tensors"]["fc.weight"].shape
+    assert (10, 128) == names["first_rows"].shape
+    assert 3 == bpk.load_file("big.bpk")["w"][-1, -1]
+
+
+def test_the_embedded_model_runs(tmp_path, monkeypatch):
+    """The package that `bpk embed` makes is the one that the block names."""
+    code = block("Run a model in the browser")
+    names: dict = {}
+    exec(code.partition("net = nn.static_model")[0], names)
+    net = names["Net"]()
+    net(np.zeros((1, 784), "f4"))
+    net.into_record().save(tmp_path / "net")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    commands = [line for line in inline_commands() if line.startswith("bpk embed")]
+    assert ["bpk embed net.bpk --package my_package"] == commands
+    run(commands[0])
+    exec(code.replace('"net.bpk"', f'"{resource(tmp_path)}"'), names)
+    assert (1, 10) == names["net"](np.zeros((1, 784), "f4")).shape
+
+
+def resource(folder):
+    (pack,) = (folder / "my_package").glob("*.bpk")
+    return pack.name
+
+
+def inline_commands():
+    return re.findall(r"`(bpk [^`]+)`", README)
+
+
+def run(command):
+    """Run a line of the README, without its comment, as a shell would."""
+    words = shlex.split(command, comments=True)
+    assert "bpk" == words[0]
+    code = "import sys; from bpk_lite.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words[1:]],
+        capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def commands():
+    fences = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    lines = [line for language, text in fences if not language for line in text.splitlines()]
+    return [line for line in lines if line.startswith("bpk ")]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_runs(command, tmp_path, monkeypatch):
+    """Each line of the README's console blocks, on files of the names that it has."""
+    torch = desktop_module("torch")
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("model", 1.0), ("other", 2.0)):
+        bpk.save_file({"fc.weight": np.full((4, 3), value, "f4")}, f"{name}.bpk")
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.LayerNorm(4))
+    if "convert net.pt" in command:
+        torch.save(net.state_dict(), "net.pt")
+    if "convert net.bpk" in command:
+        bpk.save_file({"0.weight": np.ones((3, 4), "f4"), "0.bias": np.ones(4, "f4")}, "net.bpk")
+    done = run(command)
+    assert (0 if "diff" not in command else 1) == done.returncode, done.stderr
+
+
+def test_the_readme_shows_enough_commands():
+    """So that the test above means something."""
+    assert 6 == len(commands())
 
 
 def test_resuming_ends_where_an_uninterrupted_run_ends(tmp_path, monkeypatch):
@@ -72,16 +143,3 @@ def test_pytorch_to_burn_and_back(tmp_path, monkeypatch):
         BurnpackStore("net.bpk").get_tensor("0.weight").numpy(),
         theirs.module[0].weight.detach().numpy().T,
     )
-
-
-@pytest.mark.parametrize("path", sorted(ROOT.glob("notebooks/*.ipynb")), ids=lambda path: path.stem)
-def test_notebooks_run(path, monkeypatch, capsys):
-    """Every code cell, in order, in one namespace; stored without outputs."""
-    monkeypatch.chdir(path.parent)
-    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
-    names: dict = {}
-    for cell in cells:
-        assert cell["outputs"] == []
-        exec("".join(cell["source"]), names)
-    assert "module record: 18 tensors, 260,810 parameters" in capsys.readouterr().out
-    assert names["small"].scalars["step"].value == 1200

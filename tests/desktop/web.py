@@ -7,7 +7,6 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-
 TYPES = {".html": "text/html", ".mjs": "text/javascript", ".wasm": "application/wasm"}
 
 
