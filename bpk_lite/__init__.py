@@ -9,52 +9,54 @@ Reads and writes burnpack (``.bpk``) files byte for byte as Burn does::
     with bpk.open("model.bpk") as pack:  # lazily
         first_rows = pack["fc.weight"][:10]
 
-Importing it imports numpy and cbor2 and touches no file.
+Importing it costs nothing; the first name that is used brings numpy and cbor2, and nothing else.
+No file is touched.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from bpk_lite._verbs import load, load_file, open, save, save_file
 from bpk_lite._version import __version__ as __version__
-from bpk_lite.pack import (
-    AlreadyExists,
-    BpkError,
-    ByteSink,
-    ByteSource,
-    BytesSource,
-    DependencyError,
-    DType,
-    Entry,
-    FormatError,
-    Header,
-    InvalidHeader,
-    InvalidMagicNumber,
-    InvalidVersion,
-    LimitError,
-    Limits,
-    MetadataDeserializationError,
-    MetadataSerializationError,
-    ParamId,
-    Plan,
-    PlanError,
-    ProviderError,
-    QuantScheme,
-    Reader,
-    ReadError,
-    RecordError,
-    Scalar,
-    Tensor,
-    TensorBytesSizeMismatch,
-    TensorClosedError,
-    TensorNotFound,
-    TruncatedError,
-    ValidationError,
-    WriteError,
-    Writer,
-)
 
 if TYPE_CHECKING:
     from bpk_lite import convert, desktop, inspect, nn, optim, pack, records, store
+    from bpk_lite._verbs import load, load_file, open, save, save_file
+    from bpk_lite.pack import (
+        AlreadyExists,
+        BpkError,
+        ByteSink,
+        ByteSource,
+        BytesSource,
+        DependencyError,
+        DType,
+        Entry,
+        FormatError,
+        Header,
+        InvalidHeader,
+        InvalidMagicNumber,
+        InvalidVersion,
+        LimitError,
+        Limits,
+        MetadataDeserializationError,
+        MetadataSerializationError,
+        ParamId,
+        Plan,
+        PlanError,
+        ProviderError,
+        QuantScheme,
+        Reader,
+        ReadError,
+        RecordError,
+        Scalar,
+        Tensor,
+        TensorBytesSizeMismatch,
+        TensorClosedError,
+        TensorNotFound,
+        TruncatedError,
+        ValidationError,
+        WriteError,
+        Writer,
+    )
 
 __all__ = [
     "AlreadyExists",
@@ -109,15 +111,18 @@ __all__ = [
 _SUBMODULES = frozenset(
     {"convert", "desktop", "inspect", "nn", "optim", "pack", "records", "store"}
 )
+_VERBS = frozenset({"load", "load_file", "open", "save", "save_file"})
 
 
 def __getattr__(name: str) -> Any:
-    """Import a part of the package when it is first named: ``bpk_lite.nn``."""
+    """Import what `name` needs when it is first named, and keep it."""
     if name in _SUBMODULES:
-        import importlib
-
         return importlib.import_module(f"bpk_lite.{name}")
-    raise AttributeError(f"module 'bpk_lite' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'bpk_lite' has no attribute {name!r}")
+    home = importlib.import_module("bpk_lite._verbs" if name in _VERBS else "bpk_lite.pack")
+    found = globals()[name] = getattr(home, name)
+    return found
 
 
 def __dir__() -> list[str]:

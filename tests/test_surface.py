@@ -52,6 +52,16 @@ def test_public_names_are_documented():
     assert set(bpk_lite.__all__) == documented
 
 
+def test_the_names_of_inspect_are_documented():
+    """As for the top level: all of them, and nothing more."""
+    from bpk_lite import inspect
+
+    documented = re.findall(
+        r"^- `inspect\.(\w+)`", (ROOT / "docs/api.md").read_text(), re.MULTILINE
+    )
+    assert sorted(inspect.__all__) == sorted(documented)
+
+
 def test_every_public_object_has_a_docstring():
     """Functions, classes and their public methods say what they do."""
     bare = []
@@ -78,9 +88,17 @@ def loaded(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_importing_the_package_loads_numpy_cbor2_and_little_else():
-    """Nothing heavy comes with `import bpk_lite`; parts come when they are named."""
-    beyond = loaded("import bpk_lite") - loaded("import numpy, cbor2, dataclasses, typing")
+def test_importing_the_package_loads_nothing():
+    """Not even numpy: `bpk --help` and completion are as fast as that."""
+    beyond = loaded("import bpk_lite") - loaded("import importlib, typing")
+    assert {"bpk_lite", "bpk_lite._version"} == beyond
+
+
+def test_the_first_name_loads_numpy_cbor2_and_little_else():
+    """Nothing heavy comes with the container and its verbs; parts come when they are named."""
+    beyond = loaded("from bpk_lite import load, Reader") - loaded(
+        "import numpy, cbor2, dataclasses, typing"
+    )
     roots = {name.split(".")[0] for name in beyond}
     assert roots <= LIGHT, roots - LIGHT
     parts = {name.split(".")[1] for name in beyond if name.startswith("bpk_lite.")}
@@ -119,16 +137,18 @@ def wheels(tmp_path_factory):
 
 
 def test_the_wheel_holds_the_package_and_its_licences(wheels):
-    """All modules, the typing marker, both licences, the command; no tests and nothing else."""
+    """All modules and assets of both (H1), markers, licences, the command; nothing else."""
     with zipfile.ZipFile(wheels[0]) as wheel:
         names = set(wheel.namelist())
         metadata = wheel.read(next(n for n in names if n.endswith("/METADATA"))).decode()
         points = wheel.read(next(n for n in names if n.endswith("/entry_points.txt"))).decode()
     tree = {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "bpk_lite").rglob("*")
+        str(path.relative_to(package.parent))
+        for package in (ROOT / "bpk_lite", ROOT / "widgets" / "bpk_lite_widgets")
+        for path in package.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+    assert "bpk_lite_widgets/static/inspector.css" in tree
     assert tree == {name for name in names if ".dist-info/" not in name}
     assert {"LICENSE-MIT", "LICENSE-APACHE"} == {
         n.split("/")[-1] for n in names if "/licenses/" in n

@@ -1,156 +1,187 @@
-"""Tables and trees on the terminal, by rich. Text from files is never markup and always escaped."""
+"""What the commands print for people."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-from rich.tree import Tree
-
-from bpk_lite.inspect import tree
-from bpk_lite.pack._format import human_bytes, safe_text
+from bpk_lite.cli._terminal import Cell, bold, dim, put, shown, table, warn
+from bpk_lite.inspect._diff import describe
+from bpk_lite.inspect._text import count, header_text, number_text, totals_text
+from bpk_lite.pack._format import human_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bpk_lite.convert import Conversion
-    from bpk_lite.inspect import Finding, Node, Summary
+    from bpk_lite.inspect import Diff, Finding, Node, Summary, TensorStats
 
-__all__ = ["show_changes", "show_findings", "show_summary"]
-
-# A pipe has no width: rows stay on one line each there, for grep and awk.
-_PIPE_WIDTH = 10_000
-_LONG = 200
+__all__ = ["show_changes", "show_diff", "show_findings", "show_summary"]
 
 
-def _console() -> Console:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _PIPE_WIDTH
-    return console
-
-
-def _text(value: object, style: str = "") -> Text:
-    shown = safe_text(str(value))
-    if len(shown) > _LONG:
-        shown = f"{shown[:_LONG]}… ({len(shown)} characters)"
-    return Text(shown, style)
-
-
-def _table(*columns: tuple[str, str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for title, side in columns:
-        table.add_column(title, justify="right" if side == "right" else "left", overflow="fold")
-    return table
-
-
-def show_summary(summary: Summary, *, as_tree: bool) -> None:
-    """Print a summary: facts, metadata, scalars, tensors, totals (S223)."""
-    console = _console()
-    console.print(_text(summary.name, "bold"))
-    console.print(_text(summary.kind))
-    console.print(
-        f"burnpack version {summary.version}, "
-        f"{human_bytes(summary.size)} ({summary.size:,} bytes); "
-        f"metadata {summary.metadata_size:,} bytes, data from {summary.data_start:,}"
-    )
+def show_summary(summary: Summary, stats: Mapping[str, TensorStats], *, as_tree: bool) -> None:
+    """Print a summary: facts, metadata, scalars, tensors, totals, warnings (S223)."""
+    put(bold(summary.name))
+    put(shown(summary.kind))
+    put(shown(header_text(summary)))
     if summary.metadata:
-        table = _table(("metadata", "left"), ("", "left"))
-        for key, value in summary.metadata.items():
-            table.add_row(_text(key), _text(value))
-        console.print(table)
+        rows = [(shown(key), shown(value)) for key, value in summary.metadata.items()]
+        table(("metadata", ""), rows)
     if summary.scalars:
-        table = _table(("scalar", "left"), ("kind", "left"), ("value", "right"))
-        for key, scalar in summary.scalars.items():
-            table.add_row(_text(key), scalar.kind, str(scalar.value))
-        console.print(table)
+        table(
+            ("scalar", "kind", "value#"),
+            [(shown(key), one.kind, str(one.value)) for key, one in summary.scalars.items()],
+        )
     if summary.rows:
-        console.print(_tree(summary) if as_tree else _rows(summary))
-    kinds = ", ".join(
-        f"{count} x {dtype} {human_bytes(nbytes)}"
-        for dtype, (count, nbytes) in summary.dtypes.items()
-    )
-    console.print(
-        f"{len(summary.rows):,} tensors, {summary.elements:,} elements, "
-        f"{human_bytes(summary.tensor_bytes)}" + (f": {kinds}" if kinds else "")
-    )
+        if as_tree:
+            for line in _tree(summary, stats):
+                put(*line)
+        elif stats:
+            _stats_table(summary, stats)
+        else:
+            _tensor_table(summary)
+    put()
+    put(shown(totals_text(summary)))
+    for finding in summary.warnings:
+        _show_finding(finding)
+    for note in summary.notes:
+        put(warn("note"), "  ", shown(note))
 
 
-def _rows(summary: Summary) -> Table:
-    table = _table(
-        ("tensor", "left"),
-        ("dtype", "left"),
-        ("shape", "left"),
-        ("bytes", "right"),
-        ("offset", "right"),
-        ("param id", "right"),
-    )
-    for row in summary.rows:
-        table.add_row(
-            _text(row.name),
+def _tensor_table(summary: Summary) -> None:
+    rows = [
+        (
+            shown(row.name),
             row.dtype,
             str(list(row.shape)),
             f"{row.nbytes:,}",
-            f"{row.offset:,}",
-            "" if row.param_id is None else str(int(row.param_id)),
+            "" if row.offset is None else f"{row.offset:,}",
+            "" if row.param_id is None else str(row.param_id),
         )
-    return table
+        for row in summary.rows
+    ]
+    table(("tensor", "dtype", "shape", "bytes#", "offset#", "param id#"), rows)
 
 
-def _tree(summary: Summary) -> Tree:
-    root = tree(summary.rows, summary.name)
-    drawn = Tree(_label(root), guide_style="dim")
-    pending = [(root, drawn)]
+def _stats_table(summary: Summary, stats: Mapping[str, TensorStats]) -> None:
+    rows = []
+    for row in summary.rows:
+        one = stats[row.name]
+        numbers = (one.min, one.max, one.mean, one.std)
+        told = ["" if number is None else number_text(number) for number in numbers]
+        zeros = f"{one.zeros / one.count:.1%}" if one.count else ""
+        rows.append(
+            (shown(row.name), row.dtype, str(list(row.shape)), *told, zeros, warn(_remark(one)))
+        )
+    table(("tensor", "dtype", "shape", "min#", "max#", "mean#", "std#", "zeros#", ""), rows)
+
+
+def _remark(stats: TensorStats) -> str:
+    """Return what stands out: elements that are not finite, and why there is nothing."""
+    parts = [
+        f"{number:,} {what}"
+        for number, what in (
+            (stats.nans, "NaN"),
+            (stats.infs_positive, "+inf"),
+            (stats.infs_negative, "-inf"),
+        )
+        if number
+    ]
+    return ", ".join(parts + [stats.note] * bool(stats.note))
+
+
+def _tree(summary: Summary, stats: Mapping[str, TensorStats]) -> Iterator[list[Cell | str]]:
+    """Yield the lines of a tree; without recursion, since a path may have thousands of parts."""
+    pending: list[tuple[Node, str, str]] = [(summary.tree(), "", "")]
     while pending:
-        node, branch = pending.pop()
-        pending += [(child, branch.add(_label(child))) for child in node.children.values()]
-    return drawn
+        node, before, below = pending.pop()
+        yield [dim(before), *_label(node, stats)]
+        children = list(node.children.values())
+        lines = [(child, f"{below}├── ", f"{below}│   ") for child in children[:-1]]
+        lines += [(child, f"{below}└── ", f"{below}    ") for child in children[-1:]]
+        pending += reversed(lines)
 
 
-def _label(node: Node) -> Text:
-    label = _text(node.label or '""')
+def _label(node: Node, stats: Mapping[str, TensorStats]) -> list[Cell | str]:
+    parts: list[Cell | str] = [shown(node.label or '""')]
     if node.row is not None:
-        label.append(f"  {node.row.dtype} {list(node.row.shape)}", "cyan")
+        parts.append(f"  {node.row.dtype} {list(node.row.shape)}")
     if node.children:
-        count = f"{node.tensors} tensor{'' if node.tensors == 1 else 's'}"
-        label.append(f"  {count}, {human_bytes(node.nbytes)}", "dim")
+        parts.append(dim(f"  {count(node.tensors, 'tensor')}, {human_bytes(node.nbytes)}"))
     elif node.row is not None:
-        label.append(f"  {human_bytes(node.row.nbytes)}", "dim")
-    return label
+        parts.append(dim(f"  {human_bytes(node.row.nbytes)}"))
+    one = stats.get(node.row.name) if node.row is not None else None
+    if one is not None:
+        if one.mean is not None:
+            parts.append(
+                f"  {number_text(one.min)} to {number_text(one.max)}, "
+                f"mean {number_text(one.mean)}, std {number_text(one.std)}"
+            )
+        remark = _remark(one)
+        parts += ["  ", warn(remark)] if remark else []
+    return parts
 
 
 def show_findings(file: str, findings: Sequence[Finding]) -> None:
     """Print what `verify` found, a line each, or that there is nothing."""
-    console = _console()
     for finding in findings:
-        console.print(Text.assemble((finding.code, "yellow"), "  ", _text(finding.message)))
-    count = len(findings)
-    found = "one odd thing" if count == 1 else f"{count or 'no'} odd things"
-    console.print(_text(f"{file}: {found}"))
+        _show_finding(finding)
+    number = len(findings)
+    found = "one odd thing" if number == 1 else f"{number or 'no'} odd things"
+    put(shown(file), f": {found}")
+
+
+def _show_finding(finding: Finding) -> None:
+    put(warn(finding.code), "  ", shown(finding.message))
+
+
+def show_diff(found: Diff) -> None:
+    """Print what differs, and how many tensors do in which way."""
+    if found.kinds[0] != found.kinds[1]:
+        put(shown(" → ".join(found.kinds)))
+    for title, items in (("metadata", found.metadata), ("scalar", found.scalars)):
+        if items:
+            table(
+                (title, "first", "second"),
+                [
+                    (shown(key), *(shown("absent" if one is None else one) for one in pair))
+                    for key, pair in items.items()
+                ],
+            )
+    rows = [
+        (
+            warn("id" if row.status in {"same", "unread"} else row.status),
+            shown(row.name),
+            shown(describe(row)),
+        )
+        for row in found.rows
+        if row.status not in {"same", "unread"} or row.id_changed
+    ]
+    if rows:
+        table(("", "tensor", "what"), rows)
+        put()
+    totals = ", ".join(f"{number:,} {status}" for status, number in found.counts.items() if number)
+    verdict = "different" if found.differs else "same" if found.is_same else "same but for the data"
+    put(f"{verdict}: {totals or 'no tensors'}")
 
 
 def show_changes(made: Conversion) -> None:
     """Print what a conversion would do: old and new name, dtype and shape, where they differ."""
-    table = _table(
-        ("old", "left"), ("new", "left"), ("dtype", "left"), ("shape", "left"), ("module", "left")
-    )
-    for change in made.changes:
-        table.add_row(
-            _text(change.old),
-            _text(change.new if change.new != change.old else "="),
+    rows = [
+        (
+            shown(change.old),
+            shown(change.new if change.new != change.old else "="),
             _step(change.old_dtype, change.new_dtype),
             _step(str(list(change.old_shape)), str(list(change.new_shape))),
             change.module,
         )
-    console = _console()
-    console.print(table)
+        for change in made.changes
+    ]
+    table(("old", "new", "dtype", "shape", "module"), rows)
     for name in made.left_out:
-        console.print(Text.assemble(("left out  ", "yellow"), _text(name)))
+        put(warn("left out"), "  ", shown(name))
     changed = sum(change.is_change for change in made.changes)
-    console.print(
+    put()
+    put(
         f"{len(made.changes):,} tensors, {changed:,} changed, {len(made.left_out):,} left out; "
         f"{made.format}, {human_bytes(made.plan.size)}. Nothing was written."
     )

@@ -8,17 +8,14 @@ What they need is imported when one runs, so that `bpk inspect` starts without i
 from __future__ import annotations
 
 import contextlib
-import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bpk_lite.pack import AlreadyExists, BpkError, PlanError
+from bpk_lite.cli._shared import AsJson, Overwrite, bar, faults, print_json, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from bpk_lite.convert import Contents, Conversion
     from bpk_lite.convert._convert import Layouts
     from bpk_lite.pack._header import PackLayout
@@ -30,7 +27,6 @@ Src = Annotated[
     str, typer.Argument(metavar="SRC", help="What to read; its content says what it is.")
 ]
 Dst = Annotated[str, typer.Argument(metavar="DST", help="What to write; its extension says what.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace DST if it exists.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 Map = Annotated[
     list[str],
@@ -89,12 +85,16 @@ def _convert(
     ] = False,
     dry_run: DryRun = False,
     overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Convert between .bpk, .safetensors, .pt and .npz; read .gguf and sharded models too."""
+    """Convert between .bpk, .safetensors, .pt and .npz.
+
+    Reads .gguf and sharded models too.
+    """
     from bpk_lite.convert import convert, format_of, open_contents
 
     packing: PackLayout = "unaligned" if unaligned else "aligned"
-    with _faults(), open_contents(src, top_level_key=top_level_key, layout=packing) as source:
+    with faults(), open_contents(src, top_level_key=top_level_key, layout=packing) as source:
         made = convert(
             source,
             format_of(dst),
@@ -109,8 +109,8 @@ def _convert(
         )
         _check_selection(made, src)
         if source.format == "pytorch" and made.format == "burnpack" and not from_adapter:
-            _say("names and layout stay PyTorch's; --from-adapter pytorch brings them into Burn's")
-        _write(made, dst, dry_run=dry_run, overwrite=overwrite)
+            say("names and layout stay PyTorch's; --from-adapter pytorch brings them into Burn's")
+        _write(made, dst, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
 
 
 def _rename(
@@ -119,13 +119,17 @@ def _rename(
     map_: Map = [],
     dry_run: DryRun = False,
     overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Rename tensors by patterns; their bytes stay as they are."""
+    """Rename tensors by patterns.
+
+    Their bytes stay as they are.
+    """
     from bpk_lite.convert import convert, format_of, open_contents
 
-    with _faults(), open_contents(src) as source:
+    with faults(), open_contents(src) as source:
         made = convert(source, format_of(dst), remap=_pairs(_needed(map_, "--map"), "--map"))
-        _write(made, dst, dry_run=dry_run, overwrite=overwrite)
+        _write(made, dst, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
 
 
 def _select(
@@ -134,14 +138,18 @@ def _select(
     filter_: Filter = [],
     dry_run: DryRun = False,
     overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Keep the tensors whose names match; scalars and metadata stay."""
+    """Keep the tensors whose names match.
+
+    Scalars and metadata stay.
+    """
     from bpk_lite.convert import convert, format_of, open_contents
 
-    with _faults(), open_contents(src) as source:
+    with faults(), open_contents(src) as source:
         made = convert(source, format_of(dst), filter=_filter(_needed(filter_, "--filter")))
         _check_selection(made, src)
-        _write(made, dst, dry_run=dry_run, overwrite=overwrite)
+        _write(made, dst, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
 
 
 def _merge(
@@ -149,14 +157,18 @@ def _merge(
     into: Annotated[str, typer.Option("--into", "-o", metavar="DST", help="What to write.")],
     dry_run: DryRun = False,
     overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Put the tensors of several files into one. A name that occurs twice is an error."""
+    """Put the tensors of several files into one.
+
+    A name that occurs twice is an error.
+    """
     from bpk_lite.convert import convert, format_of, open_contents
 
-    with _faults(), contextlib.ExitStack() as stack:
+    with faults(), contextlib.ExitStack() as stack:
         parts = [stack.enter_context(open_contents(src)) for src in sources]
         made = convert(_merged(parts, sources), format_of(into))
-        _write(made, into, dry_run=dry_run, overwrite=overwrite)
+        _write(made, into, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
 
 
 def _set_metadata(
@@ -168,19 +180,23 @@ def _set_metadata(
     ] = [],
     clear: Annotated[bool, typer.Option("--clear", help="Drop all entries first.")] = False,
     overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Add, replace and remove metadata entries; tensors and scalars stay."""
+    """Add, replace and remove metadata entries.
+
+    Tensors and scalars stay.
+    """
     from bpk_lite.convert import convert, format_of, open_contents
 
-    with _faults(), open_contents(src) as source:
+    with faults(), open_contents(src) as source:
         kept = {} if clear else dict(source.metadata)
         for key in remove:
             if key not in source.metadata:
-                raise PlanError(f"{src} has no metadata entry {key!r}")
+                raise ValueError(f"{src} has no metadata entry {key!r}")
             kept.pop(key, None)
         kept.update(_pairs(entries, "KEY=VALUE"))
         made = convert(source, format_of(dst), metadata=kept)
-        _write(made, dst, dry_run=False, overwrite=overwrite)
+        _write(made, dst, dry_run=False, overwrite=overwrite, as_json=as_json)
 
 
 def _merged(parts: list[Contents], names: list[str]) -> Contents:
@@ -232,6 +248,8 @@ def _pairs(given: list[str], what: str) -> list[tuple[str, str]]:
 
 def _check_selection(made: Conversion, src: str) -> None:
     if made.left_out and not made.changes:
+        from bpk_lite.pack import PlanError
+
         raise PlanError(f"no tensor of {src} matches; there are {', '.join(made.left_out[:10])}")
 
 
@@ -247,34 +265,25 @@ def _filter(patterns: list[str]) -> PathFilter | None:
     return PathFilter().with_regexes(patterns) if patterns else None
 
 
-def _write(made: Conversion, dst: str, *, dry_run: bool, overwrite: bool) -> None:
+def _write(made: Conversion, dst: str, *, dry_run: bool, overwrite: bool, as_json: bool) -> None:
     for note in made.notes:
-        _say(note)
-    if dry_run:
+        say(note)
+    written = None
+    if not dry_run:
+        with bar("writing") as progress:
+            written = made.plan.write_to_file(dst, overwrite=overwrite, progress=progress)
+        changed = sum(change.is_change for change in made.changes)
+        say(f"{written}: {len(made.changes)} tensors, {changed} changed, {made.plan.size} bytes")
+    if as_json:
+        print_json({
+            "written": written,
+            "format": made.format,
+            "size": made.plan.size,
+            "tensors": [asdict(change) for change in made.changes],
+            "left_out": list(made.left_out),
+            "notes": list(made.notes),
+        })  # fmt: skip
+    elif dry_run:
         from bpk_lite.cli._show import show_changes
 
         show_changes(made)
-        return
-    from bpk_lite.desktop.progress import rich_progress
-
-    with rich_progress() as progress:
-        written = made.plan.write_to_file(dst, overwrite=overwrite, progress=progress)
-    changed = sum(change.is_change for change in made.changes)
-    _say(f"{written}: {len(made.changes)} tensors, {changed} changed, {made.plan.size} bytes")
-
-
-@contextlib.contextmanager
-def _faults() -> Iterator[None]:
-    """Turn errors about files and arguments into one line on stderr and status 2."""
-    try:
-        yield
-    except AlreadyExists as error:
-        typer.echo(f"bpk: {error.filename or error}: it exists; --overwrite replaces it", err=True)
-        raise typer.Exit(2) from error
-    except (BpkError, ValueError) as error:
-        typer.echo(f"bpk: {error}", err=True)
-        raise typer.Exit(2) from error
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")

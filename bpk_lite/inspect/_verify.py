@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bpk_lite.pack import Entry, Reader
+    from bpk_lite.pack._canonical import Table
 
 __all__ = ["Finding", "verify"]
 
@@ -50,14 +51,41 @@ def verify(pack: Reader, *, data: bool = True) -> list[Finding]:
             never read.
     """
     entries = pack.entries()
-    findings = list(_whole(pack, entries))
-    findings += _layout(entries)
-    findings += _quantized(entries)
-    findings += _ids(entries)
+    findings = from_entries(pack, entries)
     if data:
         findings += _unused_bytes(pack, entries)
         findings += _bools(pack, entries)
     return findings
+
+
+def from_entries(pack: Reader, entries: list[Entry]) -> list[Finding]:
+    """Return what the metadata alone tell; `entries` are the pack's."""
+    findings = list(_whole(pack, entries))
+    findings += _layout(entries)
+    findings += _quantized(entries)
+    findings += _ids(entries)
+    return findings
+
+
+def is_regular(pack: Reader, table: Table) -> bool:
+    """Return whether `from_entries` has nothing to say, for certain.
+
+    For large packs this is what opening can afford; False means no more than to look closely.
+    """
+    if not table.names or pack.header.version < 1:
+        return False
+    if any(dtype.scheme is not None for dtype in table.dtypes):
+        return False
+    ids = [param_id for param_id in table.param_ids if param_id is not None]
+    if len(set(ids)) < len(ids):
+        return False
+    starts, ends = np.array(table.starts), np.array(table.ends)
+    order = np.lexsort((ends, starts))
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    expected = np.append(0, -(-ends[:-1] // ALIGNMENT) * ALIGNMENT)
+    return bool(
+        np.array_equal(starts, expected) and pack.nbytes == pack.header.data_start + ends[-1]
+    )
 
 
 def _whole(pack: Reader, entries: list[Entry]) -> Iterator[Finding]:
@@ -80,7 +108,7 @@ def _layout(entries: list[Entry]) -> Iterator[Finding]:
                 f"{entry.name!r} starts at {entry.start}, not a multiple of {ALIGNMENT}",
                 entry.name,
             )
-        if entry.start < position:
+        if entry.start < position and entry.nbytes:
             yield Finding(
                 "overlap",
                 f"{entry.name!r} at {entry.start} to {entry.end} overlaps {holder!r}, "
