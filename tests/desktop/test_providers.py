@@ -123,6 +123,27 @@ def test_save_takes_device_arrays_as_they_are(tmp_path):
     assert (DType.U64, 5) == (pack["one"].dtype, pack["one"].numpy())
 
 
+class Bfloat16OnDevice(OnDevice):
+    """A bfloat16 array there, which numpy's DLPack does not know."""
+
+    def __init__(self, device, values):
+        super().__init__(device, values.view(torch.int16).numpy(), "torch.bfloat16")
+        self._bits = values
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if dl_device != (1, 0):
+            raise BufferError("the data lie on the device")
+        return self._bits.__dlpack__()
+
+
+def test_bfloat16_comes_from_a_device_with_its_bits():
+    """By its capsule's element type, in and out."""
+    values = torch.tensor([1.0, -2.5, 3e38, float("nan")], dtype=torch.bfloat16)
+    tensor = Tensor.from_array("w", Bfloat16OnDevice(Device(), values))
+    assert (DType.BF16, (4,)) == (tensor.dtype, tensor.shape)
+    assert values.view(torch.int16).numpy().tobytes() == tensor.to_bytes()
+
+
 def test_elements_that_burn_lacks_are_refused_by_name():
     """Before anything is fetched."""
     device = Device()
