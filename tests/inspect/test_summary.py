@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bpk_lite.convert import Contents
-from bpk_lite.inspect import summarize, tree, verify
+from bpk_lite.inspect import columns, summarize, tree, verify
 from bpk_lite.pack import BytesSource, DType, QuantScheme, Reader, Tensor, Writer
 from bpk_lite.records import ModuleRecord
 from tests.support import descriptor, pack_of
@@ -182,3 +182,31 @@ def test_every_dtype_is_named_as_the_metadata_have_it():
     ]
     rows = summarize(Reader.from_bytes(Writer(tensors).plan().into_bytes())).rows
     assert [f"QFloat({scheme})" for scheme in schemes] == [row.dtype for row in rows]
+
+
+class Counted(BytesSource):
+    """A source that counts what is read of it."""
+
+    def __init__(self, buffer):
+        super().__init__(buffer)
+        self.reads, self.bytes = 0, 0
+
+    def read_at(self, offset, length):
+        self.reads += 1
+        self.bytes += length
+        return super().read_at(offset, length)
+
+
+def test_ten_thousand_tensors_are_listed_by_two_reads():
+    """Header and metadata, whatever is listed: rows, tree, columns, HTML (H4)."""
+    tensors = [
+        Tensor.from_bytes(f"layer.{i}.weight", "U8", (256,), bytes(256)) for i in range(10_000)
+    ]
+    source = Counted(Writer(tensors).plan().into_bytes())
+    with Reader.from_source(source) as pack:
+        summary = summarize(pack)
+        assert 10_000 == len(summary.rows) == len(summary.to_dict()["tensors"])
+        assert 10_000 == tree(summary.rows).tensors == columns(summary).count
+        assert "10,000" in pack._repr_html_()
+    assert source.reads == 2
+    assert source.bytes <= 1024 + pack.header.metadata_size
