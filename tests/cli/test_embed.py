@@ -102,6 +102,10 @@ def test_a_package_of_someone_else_is_never_replaced(here):
     assert (2, True) == (status, "not made by `bpk embed`" in err)
     assert ["__init__.py"] == [path.name for path in Path("theirs").iterdir()]
     assert "secret = 1\n" == Path("theirs/__init__.py").read_text()
+    Path("theirs/__init__.py").write_bytes(b"\xff\xfe")
+    assert 2 == run("embed", "model.bpk", "--package", "theirs", "--overwrite")[0]
+    Path("fresh").mkdir()
+    assert 0 == run("embed", "model.bpk", "--package", "fresh", "--overwrite")[0]
 
 
 def test_other_formats_become_a_pack_first(here):
@@ -166,6 +170,7 @@ def test_a_page_shows_the_pack_and_holds_it(here):
     assert Path("model.bpk").read_bytes() == base64.b64decode(blob)
     status, _, err = run("embed", "model.bpk", "--html", "page.html")
     assert (2, True) == (status, "--overwrite" in err)
+    assert (0, "", "page\n") == run("embed", "model.bpk", "--html", "page")
 
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE if "\0" not in name])

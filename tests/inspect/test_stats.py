@@ -352,6 +352,9 @@ def test_any_buffer_is_a_piece(make):
     statistics = Statistics(DType.F32)
     statistics.update(make(np.arange(6, dtype="f4").reshape(2, 3)))
     assert (6, 5.0) == (statistics.result().count, statistics.result().max)
+    for half in np.array([7.5], "f4").view("u2"):  # elements may end between pieces of any type
+        statistics.update(make(np.array([half, half])[:1]))
+    assert (7, 7.5) == (statistics.result().count, statistics.result().max)
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=60), st.floats(0, 1))
