@@ -21,7 +21,7 @@ _PARTIAL, _WHOLE, _PAST_END = 206, 200, 416
 
 
 class BrowserFetch:
-    """Ranges by ``fetch``. See `bpk_lite.desktop._remote` for what the names mean."""
+    """Ranges by ``fetch``. See `bpk_lite.desktop._ranges.Fetch` for what the names mean."""
 
     def __init__(self, address: str, headers: dict[str, str]) -> None:
         self._address = address
