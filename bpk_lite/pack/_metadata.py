@@ -13,7 +13,7 @@ a complaint.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cbor2
 
@@ -27,16 +27,23 @@ from bpk_lite.pack._errors import (
     ValidationError,
 )
 from bpk_lite.pack._header import HEADER_SIZE
+from bpk_lite.pack._items import (
+    dictionary_of,
+    dtype_of,
+    require_fields,
+    scalar_of,
+    unsigned_of,
+    wrong,
+)
 from bpk_lite.pack._limits import U64_MAX
 from bpk_lite.pack._param_id import ParamId
-from bpk_lite.pack._quant import MAX_BLOCK_RANK, QuantScheme
-from bpk_lite.pack._scalar import Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from bpk_lite.pack._header import Header
     from bpk_lite.pack._limits import Limits
+    from bpk_lite.pack._scalar import Scalar
 
 __all__ = ["Entry", "Metadata", "needed_bytes"]
 
@@ -173,9 +180,9 @@ def _parse_one_by_one(blob: bytes, header: Header, limits: Limits) -> _Parsed:
     """Parse any metadata that a pack may have. Raises as `Metadata.parse` does."""
     top = decode(blob, depth=limits.depth)
     if type(top) is not dict:
-        _wrong("metadata", top, "a map")
-    _fields("metadata", top, ("tensors",))
-    descriptors = _dictionary("tensors", top["tensors"])
+        wrong("metadata", top, "a map")
+    require_fields("metadata", top, ("tensors",))
+    descriptors = dictionary_of("tensors", top["tensors"])
     text, scalars = _text_and_scalars(top)
     if len(descriptors) > limits.tensors:
         raise LimitError(f"{len(descriptors)} tensors; the limit is {limits.tensors}")
@@ -187,7 +194,7 @@ def _parse_one_by_one(blob: bytes, header: Header, limits: Limits) -> _Parsed:
     ids = [item.get("param_id") for item in raw]
     table = Table(
         list(descriptors),
-        [PLAIN_BY_NAME[x] if type(x) is str else _dtype("dtype", x) for x in dtypes],
+        [PLAIN_BY_NAME[x] if type(x) is str else dtype_of("dtype", x) for x in dtypes],
         [tuple(item["shape"]) for item in raw],
         [item["data_offsets"][0] for item in raw],
         [item["data_offsets"][1] for item in raw],
@@ -197,13 +204,13 @@ def _parse_one_by_one(blob: bytes, header: Header, limits: Limits) -> _Parsed:
 
 
 def _text_and_scalars(top: dict[str, Any]) -> tuple[Mapping[str, str], Mapping[str, Scalar]]:
-    text = _dictionary("metadata", top.get("metadata", {}))
+    text = dictionary_of("metadata", top.get("metadata", {}))
     for key, value in text.items():
         if type(value) is not str:
-            _wrong(f"metadata[{key!r}]", value, "text")
+            wrong(f"metadata[{key!r}]", value, "text")
     scalars = {
-        key: _scalar(f"scalars[{key!r}]", value)
-        for key, value in _dictionary("scalars", top.get("scalars", {})).items()
+        key: scalar_of(f"scalars[{key!r}]", value)
+        for key, value in dictionary_of("scalars", top.get("scalars", {})).items()
     }
     return text, scalars
 
@@ -288,21 +295,21 @@ def _check(name: str, raw: Any, end_limit: int, tensor_limit: int) -> int:
     """Check one descriptor, slowly and in words; return its end offset."""
     where = f"tensors[{name!r}]"
     if type(raw) is not dict:
-        _wrong(where, raw, "a map")
-    _fields(where, raw, ("dtype", "shape", "data_offsets"))
-    dtype = _dtype(f"{where}.dtype", raw["dtype"])
+        wrong(where, raw, "a map")
+    require_fields(where, raw, ("dtype", "shape", "data_offsets"))
+    dtype = dtype_of(f"{where}.dtype", raw["dtype"])
     shape = raw["shape"]
     if type(shape) is not list:
-        _wrong(f"{where}.shape", shape, "an array")
+        wrong(f"{where}.shape", shape, "an array")
     for axis, dim in enumerate(shape):
-        _unsigned(f"{where}.shape[{axis}]", dim)
+        unsigned_of(f"{where}.shape[{axis}]", dim)
     offsets = raw["data_offsets"]
     if type(offsets) is not list or len(offsets) != 2:
-        _wrong(f"{where}.data_offsets", offsets, "an array of two offsets")
-    start, end = (_unsigned(f"{where}.data_offsets[{i}]", x) for i, x in enumerate(offsets))
+        wrong(f"{where}.data_offsets", offsets, "an array of two offsets")
+    start, end = (unsigned_of(f"{where}.data_offsets[{i}]", x) for i, x in enumerate(offsets))
     param_id = raw.get("param_id")
     if param_id is not None and param_id is not cbor2.undefined:
-        _unsigned(f"{where}.param_id", param_id)
+        unsigned_of(f"{where}.param_id", param_id)
     if max(start, end) > end_limit:
         raise ValidationError(f"tensor {name!r} lies at {start} to {end}, beyond 64 bits")
     if end < start:
@@ -353,118 +360,3 @@ def _descriptor(entry: Entry) -> dict[str, Any]:
     if entry.param_id is not None:
         fields["param_id"] = int(entry.param_id)
     return fields
-
-
-def _dtype(where: str, raw: Any) -> DType:
-    if type(raw) is str:
-        found = PLAIN_BY_NAME.get(raw)
-        if found is not None:
-            return found
-    elif type(raw) is dict and len(raw) == 1:
-        ((variant, payload),) = raw.items()
-        if variant == "Bool" and payload in ("Native", "U8", "U32"):
-            return DType("Bool", payload)
-        if variant == "QFloat" and type(payload) is dict:
-            return DType.quantized(_scheme(f"{where}.QFloat", payload))
-    return _wrong(
-        where, raw, f"one of {', '.join(PLAIN_BY_NAME)}, a Bool with a store, or a QFloat"
-    )
-
-
-def _scheme(where: str, raw: dict[Any, Any]) -> QuantScheme:
-    _fields(where, raw, ("value", "store", "mode"))
-    kind: Any = raw["store"]
-    packed_dim = None
-    if type(raw["store"]) is dict and len(raw["store"]) == 1:
-        ((kind, packed_dim),) = raw["store"].items()
-        _unsigned(f"{where}.store", packed_dim)
-        if kind == "Native":
-            _wrong(f"{where}.store", raw["store"], "Native without a payload")
-    elif kind != "Native":
-        _wrong(f"{where}.store", kind, "Native, or PackedNative or PackedU32 with a dimension")
-    tensor, block = (_optional(raw, key) for key in ("tensor", "block"))
-    sizes = storage = block_dtype = None
-    if block is not None:
-        if type(block) is not dict:
-            _wrong(f"{where}.block", block, "a map")
-        _fields(f"{where}.block", block, ("size", "dtype"))
-        block_dtype = block["dtype"]
-        sizes, storage = _block_size(f"{where}.block.size", block["size"])
-    unknown = raw.keys() - {"value", "store", "mode", "tensor", "block"}
-    try:
-        return QuantScheme(
-            raw["value"],
-            kind,
-            packed_dim,
-            raw["mode"],
-            tensor,
-            sizes,
-            block_dtype,
-            storage,
-            foreign=cbor2.dumps(raw) if unknown else None,
-        )
-    except (ValueError, TypeError) as error:
-        raise MetadataDeserializationError(f"{where}: {error}") from error
-
-
-def _block_size(where: str, raw: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    if type(raw) is not dict:
-        _wrong(where, raw, "a map")
-    _fields(where, raw, ("storage", "len"))
-    storage, length = raw["storage"], raw["len"]
-    if type(storage) is not list or len(storage) != MAX_BLOCK_RANK:
-        _wrong(f"{where}.storage", storage, "an array of five numbers")
-    for item in (*storage, length):
-        if _unsigned(where, item) > 255:
-            _wrong(where, item, "0 to 255")
-    if length > MAX_BLOCK_RANK:
-        _wrong(f"{where}.len", length, "0 to 5")
-    return tuple(storage[:length]), tuple(storage)
-
-
-def _scalar(where: str, raw: Any) -> Scalar:
-    if type(raw) is not dict or len(raw) != 1:
-        _wrong(where, raw, "a map of one entry: Int, UInt, Float or Bool")
-    ((kind, value),) = raw.items()
-    try:
-        return Scalar(kind, value)
-    except (ValueError, TypeError) as error:
-        raise MetadataDeserializationError(f"{where}: {error}") from error
-
-
-def _optional(raw: dict[Any, Any], key: str) -> Any:
-    """Return a field that may be absent, null or undefined (C47)."""
-    value = raw.get(key)
-    return None if value is cbor2.undefined else value
-
-
-def _unsigned(where: str, raw: Any) -> int:
-    if type(raw) is not int or not 0 <= raw <= U64_MAX:
-        _wrong(where, raw, "an integer of 0 to 2^64 - 1")
-    return raw
-
-
-def _fields(where: str, raw: dict[Any, Any], required: tuple[str, ...]) -> None:
-    _text_keys(where, raw)
-    missing = [name for name in required if name not in raw]
-    if missing:
-        raise MetadataDeserializationError(f"{where}: no field {' and no field '.join(missing)}")
-
-
-def _dictionary(where: str, raw: Any) -> dict[str, Any]:
-    if type(raw) is not dict:
-        _wrong(where, raw, "a map")
-    _text_keys(where, raw)
-    return cast("dict[str, Any]", raw)
-
-
-def _text_keys(where: str, raw: dict[Any, Any]) -> None:
-    if not set(map(type, raw)) <= {str}:
-        key = next(key for key in raw if type(key) is not str)
-        _wrong(f"{where}: the key", key, "text")
-
-
-def _wrong(where: str, found: Any, expected: str) -> NoReturn:
-    shown = repr(found)
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    raise MetadataDeserializationError(f"{where} is {shown}, expected {expected}")

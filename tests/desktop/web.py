@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -29,6 +30,10 @@ class Server(ThreadingHTTPServer):
         self.address = f"http://127.0.0.1:{self.server_address[1]}/"
         self.fault = self.allowed = None
         self.forget()
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), OSError):  # a client that went away is no news
+            super().handle_error(request, client_address)
 
     def forget(self):
         self.requests, self.sent = [], 0
