@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -49,12 +50,24 @@ def jupyterlab(folder):
                     break
             else:
                 pytest.fail("JupyterLab did not start:\n" + "".join(said[-20:]))
+            answers(found[0])
             yield found[0]
         finally:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(20)
             process.kill()
+
+
+def answers(address):
+    """Wait until a server that has told its address listens there."""
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(f"{address}api", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail(f"nothing answers at {address}")
 
 
 def fine(outputs):
