@@ -114,6 +114,8 @@ class _Gather:
             self.flush()
         self._batch.append(self._copy(part.buffer) if part.fleeting else part.buffer)
         self._size += size
+        if self._size >= WINDOW:
+            self.flush()  # now, not with the next part: else three windows would be held
 
     def _copy(self, buffer: memoryview) -> memoryview:
         if self._staging is None:

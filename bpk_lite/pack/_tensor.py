@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -292,11 +293,13 @@ class Tensor:
         self._check_total(total)
 
     def parts(self) -> Iterator[Part]:
-        """Yield `pieces` as parts of a file, for a `Layout`."""
-        return map(self._part, self.pieces())
+        """Yield `pieces` as parts of a file, for a `Layout`.
 
-    def _part(self, piece: memoryview) -> Part:
-        return Part(piece, self.name, self.is_deferred)
+        Only what a provider gives may use its memory again (C99).
+        """
+        name, fleeting = self.name, isinstance(self._data, Deferred)
+        # by map, since a generator's frame would keep a piece while the next is made
+        return map(partial(_part, name, fleeting), self.pieces())
 
     def _check_total(self, found: int) -> None:
         if found != self.nbytes:
@@ -423,6 +426,10 @@ class Tensor:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: made of metadata alone, nothing is read."""
         return str(inspector().html(self))
+
+
+def _part(name: str, fleeting: bool, piece: memoryview) -> Part:
+    return Part(piece, name, fleeting)
 
 
 def _from_pickle(
