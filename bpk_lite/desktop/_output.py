@@ -10,8 +10,8 @@ the one staging buffer there is, and a second thread writes that while the provi
 window is in the staging buffer, one in the provider's hands. A piece larger than a window is not
 copied but written at once, before the provider is asked for more.
 
-Without providers there is nothing to wait for, and all is written by the calling thread, as it is
-where threads do not exist (Pyodide).
+Without providers, checksums or a digest there is nothing to wait for, and all is written by the
+calling thread, as it is where threads do not exist (Pyodide).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def write_layout(
         ProviderError: from a deferred tensor.
     """
     file = _File(descriptor, path, early)
-    overlaps = digest is not None or any(tensor.is_deferred for tensor in layout.tensors)
+    overlaps = layout.computes or digest is not None or any(t.is_deferred for t in layout.tensors)
     threaded = overlaps and layout.size > WINDOW and sys.platform != "emscripten"
     disk = (_SecondThread if threaded else _Disk)(file)
     try:

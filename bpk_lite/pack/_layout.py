@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from bpk_lite._door import desktop
 from bpk_lite.pack._errors import WriteError
@@ -33,10 +33,13 @@ class Layout:
     Attributes:
         size: bytes in all.
         tensors: the tensors in it, in write order.
+        computes: whether making the parts is work of its own, as checksums are, so that the next
+            are better made while the last are written.
     """
 
     __slots__ = ()
 
+    computes: ClassVar[bool] = False
     size: int
     tensors: tuple[Tensor, ...]
 

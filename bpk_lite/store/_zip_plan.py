@@ -56,6 +56,8 @@ class ZipPlan(Layout):
 
     __slots__ = ("entries", "size", "tensors")
 
+    computes = True  # a checksum of every entry
+
     def __init__(self, entries: Iterable[ZipEntry], tensors: Iterable[Tensor]) -> None:
         self.entries = tuple(entries)
         self.tensors = tuple(tensors)
