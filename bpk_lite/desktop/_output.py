@@ -149,8 +149,9 @@ class _File:
         self._position = self._begun = 0
 
     def write(self, batch: list[memoryview]) -> None:
-        """Write all of the batch. Raises WriteError."""
+        """Write all of the batch and empty it: what is written is let go. Raises WriteError."""
         pending = batch[::-1]
+        batch.clear()  # a second thread holds it for a moment after its work is done
         while pending:
             try:
                 if _WRITEV is None:

@@ -183,7 +183,7 @@ def test_memory_stays_small(tmp_path):
             convert(source, to).plan.write_to_file(tmp_path / new, durable=False)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak < 24 << 20, (old, new, peak)
+        assert peak < 20 << 20, (old, new, peak)
     assert (tmp_path / "a.bpk").read_bytes() == (tmp_path / "b.bpk").read_bytes()
 
 
