@@ -64,10 +64,8 @@ def open_contents(
         DependencyError: GGUF without the ``gguf`` package.
     """
     bounds = limits or Limits()
-    if isinstance(source, str) and "://" in source:
-        opened: ByteSource = desktop().open_remote(source, limits=bounds)
-    elif isinstance(source, str) or hasattr(source, "__fspath__"):
-        opened = desktop().open_source(source, limits=bounds, backend="read")
+    if isinstance(source, str) or hasattr(source, "__fspath__"):
+        opened: ByteSource = desktop().open_source(source, limits=bounds, backend="read")
     else:
         opened = source if isinstance(source, ByteSource) else BytesSource(source)
     try:

@@ -39,6 +39,8 @@ def writing_path(path: AnyPath, *, extension: bool = True) -> Path:
         WriteError: the path has no final component (C115).
     """
     text = os.fspath(path)
+    if "://" in text:
+        raise WriteError(f"{text!r} is an address; save a file and put it there")
     name = os.path.basename(text)
     if name in {"", ".", ".."}:
         raise WriteError(f"{text!r} is not a file path: it has no final component")

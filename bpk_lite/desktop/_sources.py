@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from bpk_lite.desktop._remote import RemoteSource
     from bpk_lite.pack import Limits
 
 __all__ = ["FileSource", "MmapSource", "open_source"]
@@ -55,11 +56,11 @@ def open_source(
     exact: bool = False,
     advise: Advice | None = None,
     threads: int | None = None,
-) -> MmapSource | FileSource:
+) -> MmapSource | FileSource | RemoteSource:
     """Open a file for reading, by the extension rule of C85 unless `exact`.
 
     Args:
-        path: the file.
+        path: the file, or an address, for which only `limits` count.
         limits: ``limits.file_bytes`` is what to accept.
         backend: ``"mmap"``, ``"read"``, or ``"auto"``: map, and read where mapping fails, which is
             logged.
@@ -78,6 +79,10 @@ def open_source(
         raise ValueError(
             f"advise is 'normal', 'sequential', 'random' or 'willneed', not {advise!r}"
         )
+    if isinstance(path, str) and "://" in path:
+        from bpk_lite.desktop._remote import open_remote
+
+        return open_remote(path, limits=limits)
     found = reading_path(path, exact=exact)
     try:
         descriptor = os.open(found, os.O_RDONLY | getattr(os, "O_BINARY", 0))

@@ -59,7 +59,7 @@ class BurnpackStore(Store):
 
     def _reading_path(self) -> Any:
         """Return the file that was or would be written, if it is there; else the one that is."""
-        if not self.auto_extension:
+        if not self.auto_extension or "://" in str(self.source):
             return self.source
         written = desktop().writing_path(self.source)
         return written if written.exists() else self.source

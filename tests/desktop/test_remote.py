@@ -146,6 +146,24 @@ def test_a_server_that_misbehaves_is_named(web, pack, fault, message):
     assert web.sent < 16 * MIB  # what the system had taken from the server when we hung up
 
 
+def test_records_and_stores_read_addresses_and_nothing_writes_to_them(web):
+    """Wherever a path is read; a save says what to do, and makes no folder of that name."""
+    import torch
+
+    from bpk_lite.records import ModuleRecord
+    from bpk_lite.store import BurnpackStore, PytorchStore
+
+    ModuleRecord([bpk.Tensor.from_array("w", np.ones(3, "<f4"), param_id=7)]).save(
+        web.folder / "net"
+    )
+    torch.save({"w": torch.ones(3)}, web.folder / "net.pt")
+    assert 1 == ModuleRecord.load(web.address + "net.bpk").tensors["w"].numpy()[0]
+    assert ["w"] == list(BurnpackStore(web.address + "net.bpk").keys())
+    assert 1 == PytorchStore(web.address + "net.pt").get_tensor("w").numpy()[0]
+    with pytest.raises(bpk.WriteError, match="is an address; save a file and put it there"):
+        bpk.save_file({"w": np.ones(3)}, web.address + "new.bpk")
+
+
 def test_a_small_file_may_come_whole(web):
     """A server without ranges is fine as long as the file is no larger than the first part."""
     bpk.save_file({"w": np.arange(9)}, web.folder / "m.bpk")
