@@ -219,6 +219,12 @@ def _descriptors(
 def _texts(scan: _Scan, places: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return where the texts at `places` begin and end."""
     heads = scan.bytes[places].astype(np.int64)
+    if int(heads.min()) >= 0x60 and int(heads.max()) < 0x78:  # all are short, as most are
+        begins = places + 1
+        ends = begins + (heads - 0x60)
+        if int(ends.max()) >= scan.size:
+            raise _NotCanonicalError
+        return begins, ends
     one, two = scan.bytes[places + 1].astype(np.int64), scan.bytes[places + 2].astype(np.int64)
     conditions = [(heads >= 0x60) & (heads < 0x78), heads == 0x78, heads == 0x79]
     lengths = np.select(conditions, [heads - 0x60, one, one << 8 | two], -1)
