@@ -15,8 +15,8 @@ _HERE = Path(__file__).resolve().parent
 # Neither folder is a package: one is a script's, the other is this one.
 sys.path[:0] = [str(_HERE.parent.parent / "web-demo"), str(_HERE)]
 
-from assembler.site import DEMO, assemble, browser_test_scripts  # noqa: E402  # see above
-from demo_browser import Demo, shared_chromium  # noqa: E402
+from assembler.site import DEMO, assemble  # noqa: E402  # see above
+from demo_browser import Demo, axe_runner, shared_chromium  # noqa: E402
 from serve import serving  # noqa: E402
 
 if TYPE_CHECKING:
@@ -104,17 +104,7 @@ def demo(shared_demo: Watched) -> Watched:
 @pytest.fixture(scope="session")
 def axe() -> Callable[[Page], list[Any]]:
     """A function that returns axe-core's violations on a page, with the elements concerned."""
-    script = browser_test_scripts(print)["axe.min.js"]
-
-    def run(page: Page) -> list[Any]:
-        page.evaluate(script)
-        found: list[Any] = page.evaluate(
-            "async () => (await axe.run()).violations.map((violation) =>"
-            "  [violation.id, violation.nodes.map((node) => node.html.slice(0, 200))])"
-        )
-        return found
-
-    return run
+    return axe_runner()
 
 
 @pytest.fixture

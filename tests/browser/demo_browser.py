@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from playwright.sync_api import expect, sync_playwright
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, Page
 
-__all__ = ["FLAGS", "Demo", "chromium", "find_chromium", "shared_chromium"]
+__all__ = ["FLAGS", "Demo", "axe_runner", "chromium", "find_chromium", "shared_chromium"]
 
 FLAGS: Final = (
     "--no-sandbox",  # tests run as root in containers
@@ -170,3 +170,20 @@ class Demo:
         """Return the ten percentages as the bars show them; 0 where there is none."""
         texts = self.page.locator("#bars .percent").all_inner_texts()
         return [float(text.strip("<\xa0%") or 0) for text in texts]
+
+
+def axe_runner() -> Callable[[Page], list[Any]]:
+    """Return a function that gives axe-core's violations on a page, with the elements concerned."""
+    from assembler.site import browser_test_scripts  # only this needs the assembler on the path
+
+    script = browser_test_scripts(print)["axe.min.js"]
+
+    def run(page: Page) -> list[Any]:
+        page.evaluate(script)
+        found: list[Any] = page.evaluate(
+            "async () => (await axe.run()).violations.map((violation) =>"
+            "  [violation.id, violation.nodes.map((node) => node.html.slice(0, 200))])"
+        )
+        return found
+
+    return run

@@ -110,19 +110,9 @@ def show(host: Any, tab: Callable[..., Tab]) -> Iterator[Callable[..., tuple[Any
 @pytest.fixture(scope="session")
 def axe() -> Callable[[Page], list[Any]]:
     """A function that returns axe-core's violations on a page, with the elements concerned."""
-    from assembler.site import browser_test_scripts
+    from demo_browser import axe_runner
 
-    script = browser_test_scripts(print)["axe.min.js"]
-
-    def run(page: Page) -> list[Any]:
-        page.evaluate(script)
-        found: list[Any] = page.evaluate(
-            "async () => (await axe.run()).violations.map((violation) =>"
-            "  [violation.id, violation.nodes.map((node) => node.html.slice(0, 200))])"
-        )
-        return found
-
-    return run
+    return axe_runner()
 
 
 @pytest.fixture
